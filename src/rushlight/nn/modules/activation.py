@@ -23,10 +23,16 @@ __all__ = [
 ]  # fmt: skip
 
 
-class _InPlace(Module):
-    """Activations that can overwrite their input."""
+class _Overwriting(Module):
+    """Activations that can overwrite their input, and have no other options."""
 
-    inplace: bool
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace
+
+
+class _InPlace(_Overwriting):
+    """Those that are shown with it, and may have options of their own."""
 
     def _shown(self, *parts: str) -> str:
         return ", ".join([*parts, "inplace=True"] if self.inplace else parts)
@@ -54,10 +60,6 @@ class Threshold(_InPlace):
 
 class ReLU(_InPlace):
     """`max(x, 0)`."""
-
-    def __init__(self, inplace: bool = False) -> None:
-        super().__init__()
-        self.inplace = inplace
 
     def forward(self, input: Tensor) -> Tensor:
         """(*) -> (*)."""
@@ -134,12 +136,8 @@ class Sigmoid(Module):
         return ops.sigmoid(input)
 
 
-class Hardsigmoid(Module):
+class Hardsigmoid(_Overwriting):
     """`min(max(x / 6 + 1 / 2, 0), 1)`."""
-
-    def __init__(self, inplace: bool = False) -> None:
-        super().__init__()
-        self.inplace = inplace
 
     def forward(self, input: Tensor) -> Tensor:
         """(*) -> (*)."""
@@ -157,10 +155,6 @@ class Tanh(Module):
 class SiLU(_InPlace):
     """`x * sigmoid(x)`, also called swish."""
 
-    def __init__(self, inplace: bool = False) -> None:
-        super().__init__()
-        self.inplace = inplace
-
     def forward(self, input: Tensor) -> Tensor:
         """(*) -> (*)."""
         return F.silu(input, inplace=self.inplace)
@@ -169,65 +163,49 @@ class SiLU(_InPlace):
 class Mish(_InPlace):
     """`x * tanh(softplus(x))`."""
 
-    def __init__(self, inplace: bool = False) -> None:
-        super().__init__()
-        self.inplace = inplace
-
     def forward(self, input: Tensor) -> Tensor:
         """(*) -> (*)."""
         return F.mish(input, inplace=self.inplace)
 
 
-class Hardswish(Module):
+class Hardswish(_Overwriting):
     """`x * min(max(x + 3, 0), 6) / 6`."""
-
-    def __init__(self, inplace: bool = False) -> None:
-        super().__init__()
-        self.inplace = inplace
 
     def forward(self, input: Tensor) -> Tensor:
         """(*) -> (*)."""
         return F.hardswish(input, self.inplace)
 
 
-class ELU(_InPlace):
-    """`x` where positive, else `alpha * (exp(x) - 1)`."""
+class _Scaled(_InPlace):
+    """Those with a factor."""
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
         self.alpha, self.inplace = alpha, inplace
+
+    def extra_repr(self) -> str:
+        """The factor."""
+        return self._shown(f"alpha={self.alpha}")
+
+
+class ELU(_Scaled):
+    """`x` where positive, else `alpha * (exp(x) - 1)`."""
 
     def forward(self, input: Tensor) -> Tensor:
         """(*) -> (*)."""
         return F.elu(input, self.alpha, self.inplace)
 
-    def extra_repr(self) -> str:
-        """The factor."""
-        return self._shown(f"alpha={self.alpha}")
 
-
-class CELU(_InPlace):
+class CELU(_Scaled):
     """`max(x, 0) + min(0, alpha * (exp(x / alpha) - 1))`."""
-
-    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
-        super().__init__()
-        self.alpha, self.inplace = alpha, inplace
 
     def forward(self, input: Tensor) -> Tensor:
         """(*) -> (*)."""
         return F.celu(input, self.alpha, self.inplace)
 
-    def extra_repr(self) -> str:
-        """The factor."""
-        return self._shown(f"alpha={self.alpha}")
-
 
 class SELU(_InPlace):
     """`scale * (max(x, 0) + min(0, alpha * (exp(x) - 1)))` with the constants of self-normalising networks."""
-
-    def __init__(self, inplace: bool = False) -> None:
-        super().__init__()
-        self.inplace = inplace
 
     def forward(self, input: Tensor) -> Tensor:
         """(*) -> (*)."""
@@ -266,36 +244,32 @@ class GELU(Module):
         return f"approximate={self.approximate!r}"
 
 
-class Hardshrink(Module):
-    """`x` outside [-lambd, lambd], 0 inside."""
+class _Shrinking(Module):
+    """Those with 0 where the input is small."""
 
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
         self.lambd = lambd
+
+    def extra_repr(self) -> str:
+        """The limit."""
+        return str(self.lambd)
+
+
+class Hardshrink(_Shrinking):
+    """`x` outside [-lambd, lambd], 0 inside."""
 
     def forward(self, input: Tensor) -> Tensor:
         """(*) -> (*)."""
         return F.hardshrink(input, self.lambd)
 
-    def extra_repr(self) -> str:
-        """The limit."""
-        return f"{self.lambd}"
 
-
-class Softshrink(Module):
+class Softshrink(_Shrinking):
     """`x - lambd` over lambd, `x + lambd` below -lambd, 0 between."""
-
-    def __init__(self, lambd: float = 0.5) -> None:
-        super().__init__()
-        self.lambd = lambd
 
     def forward(self, input: Tensor) -> Tensor:
         """(*) -> (*)."""
         return F.softshrink(input, self.lambd)
-
-    def extra_repr(self) -> str:
-        """The limit."""
-        return str(self.lambd)
 
 
 class LeakyReLU(_InPlace):

@@ -15,72 +15,25 @@ from rushlight.kernels.pointwise.orders import in_one_order
 from rushlight.ops.elementwise.shared import complex_refused, nothing, require_tensors, tensor_first
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rushlight.dispatch.registry import Operator
     from rushlight.tensor import Tensor
 
 
-@elementwise(aten=("eq.Tensor", "eq.Scalar"), promote="compare", inplace=False, complex_half="widens", ufunc="equal")
-def eq(input: Array, other: Array) -> Array:
-    """Whether elements are equal, broadcast.  (*), (*) -> (*) bool
+def _comparison(ufunc: np.ufunc, **settings: Any) -> Callable[[Callable[..., Any]], Operator]:
+    """Declare a comparison that is a function of NumPy, whose name is an alias."""
 
-    >>> import rushlight as torch
-    >>> torch.eq(torch.tensor([1, 2]), 2)
-    tensor([False,  True])
-    """
+    def declare(fn: Callable[..., Any]) -> Operator:
+        settings.update(
+            aten=(f"{fn.__name__}.Tensor", f"{fn.__name__}.Scalar"), promote="compare", ufunc=ufunc.__name__
+        )
+        made = elementwise(inplace=False, **{"aliases": (ufunc.__name__,), **settings})(fn)
+        made.large(in_one_order(ufunc))
+        _overwriting(made)
+        return made
 
-
-@elementwise(
-    aten=("ne.Tensor", "ne.Scalar"),
-    promote="compare",
-    inplace=False,
-    complex_half="widens",
-    ufunc="not_equal",
-    aliases=("not_equal",),
-)
-def ne(input: Array, other: Array) -> Array:
-    """Whether elements differ, broadcast.  (*), (*) -> (*) bool"""
-
-
-@elementwise(
-    aten=("lt.Tensor", "lt.Scalar"), promote="compare", inplace=False, ufunc="less", aliases=("less",), refuse="c"
-)
-def lt(input: Array, other: Array) -> Array:
-    """Whether input < other, broadcast.  (*), (*) -> (*) bool"""
-
-
-@elementwise(
-    aten=("le.Tensor", "le.Scalar"),
-    promote="compare",
-    inplace=False,
-    ufunc="less_equal",
-    aliases=("less_equal",),
-    refuse="c",
-)
-def le(input: Array, other: Array) -> Array:
-    """Whether input <= other, broadcast.  (*), (*) -> (*) bool"""
-
-
-@elementwise(
-    aten=("gt.Tensor", "gt.Scalar"), promote="compare", inplace=False, ufunc="greater", aliases=("greater",), refuse="c"
-)
-def gt(input: Array, other: Array) -> Array:
-    """Whether input > other, broadcast.  (*), (*) -> (*) bool"""
-
-
-@elementwise(
-    aten=("ge.Tensor", "ge.Scalar"),
-    promote="compare",
-    inplace=False,
-    ufunc="greater_equal",
-    aliases=("greater_equal",),
-    refuse="c",
-)
-def ge(input: Array, other: Array) -> Array:
-    """Whether input >= other, broadcast.  (*), (*) -> (*) bool"""
-
-
-for _comparison, _ufunc in ((eq, np.equal), (ne, np.not_equal), (lt, np.less), (le, np.less_equal), (gt, np.greater),
-                            (ge, np.greater_equal)):  # fmt: skip
-    _comparison.large(in_one_order(_ufunc))
+    return declare
 
 
 def _overwriting(of: Any) -> None:
@@ -94,8 +47,39 @@ def _overwriting(of: Any) -> None:
     publish_inplace(inplace_of(overwriting.op), of.op.name, "", of.op.aliases)
 
 
-for _comparison in (eq, ne, lt, le, gt, ge):
-    _overwriting(_comparison)
+@_comparison(np.equal, aliases=(), complex_half="widens")
+def eq(input: Array, other: Array) -> Array:
+    """Whether elements are equal, broadcast.  (*), (*) -> (*) bool
+
+    >>> import rushlight as torch
+    >>> torch.eq(torch.tensor([1, 2]), 2)
+    tensor([False,  True])
+    """
+
+
+@_comparison(np.not_equal, complex_half="widens")
+def ne(input: Array, other: Array) -> Array:
+    """Whether elements differ, broadcast.  (*), (*) -> (*) bool"""
+
+
+@_comparison(np.less, refuse="c")
+def lt(input: Array, other: Array) -> Array:
+    """Whether input < other, broadcast.  (*), (*) -> (*) bool"""
+
+
+@_comparison(np.less_equal, refuse="c")
+def le(input: Array, other: Array) -> Array:
+    """Whether input <= other, broadcast.  (*), (*) -> (*) bool"""
+
+
+@_comparison(np.greater, refuse="c")
+def gt(input: Array, other: Array) -> Array:
+    """Whether input > other, broadcast.  (*), (*) -> (*) bool"""
+
+
+@_comparison(np.greater_equal, refuse="c")
+def ge(input: Array, other: Array) -> Array:
+    """Whether input >= other, broadcast.  (*), (*) -> (*) bool"""
 
 
 # Questions about each element ------------------------------------------------------------------------
