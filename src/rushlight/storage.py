@@ -9,16 +9,14 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from sys import getrefcount
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from rushlight.basics.arrays import Array
 from rushlight.basics.errors import explained
 from rushlight.basics.lazily import lazily
 from rushlight.basics.state import modes
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
 
 
 def root_of(array: Any) -> Any:

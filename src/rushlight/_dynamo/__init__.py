@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from rushlight import absent
 from rushlight._dynamo import _trace_wrapped_higher_order_op, backends, config, eval_frame, exc, utils
 from rushlight._dynamo.backends.registry import list_backends, lookup_backend, register_backend
 from rushlight._dynamo.eval_frame import OptimizedModule, compiled, is_dynamo_supported
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 __all__ = ["OptimizedModule", "_trace_wrapped_higher_order_op", "allow_in_graph", "assume_constant_result", "backends", "config", "disable",
            "disallow_in_graph", "eval_frame", "exc", "forbid_in_graph", "graph_break", "is_compiling", "is_dynamo_supported", "list_backends",

@@ -9,16 +9,13 @@ from __future__ import annotations
 import contextlib
 import importlib
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight import absent
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 __all__ = ["WALLS", "Wall", "below", "imported", "lacking", "room"]
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
-if TYPE_CHECKING:
-    from rushlight.basics.devices import device
+from rushlight.basics.devices import device
 
 __all__ = [
     "empty_cache",

@@ -6,16 +6,14 @@ tangents too: see `dual_level`. Levels nest, for derivatives of derivatives.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from rushlight.basics.state import modes, set_mode
 from rushlight.engine.modes import Mode
 from rushlight.tensor import ITSELF, Tensor
 from rushlight.transforms.dual import DualLevel
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def enter_dual_level() -> DualLevel:

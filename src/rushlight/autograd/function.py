@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import functools
 import weakref
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -27,9 +28,6 @@ from rushlight.ops.shape.reshape import reshape_op
 from rushlight.overrides.protocol import users
 from rushlight.storage import storage_of
 from rushlight.tensor import Tensor, alias, wrap
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 OF_THE_NODE = frozenset(
     {"metadata", "next_functions", "register_hook", "register_prehook", "_input_metadata", "_sequence_nr"}

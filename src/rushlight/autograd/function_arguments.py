@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 from rushlight.basics.state import modes
 from rushlight.engine.node import edge_of
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def places(args: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[bool, ...], tuple[bool, ...]]:

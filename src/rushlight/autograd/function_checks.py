@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.caller import warn
@@ -14,8 +14,6 @@ from rushlight.engine.saved import Packed, SavedOutput, SavedTensor, freed
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from rushlight.autograd.function import FunctionCtx
 
 

@@ -7,7 +7,8 @@ of its own, where a batched argument requires grad.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 from rushlight.autograd.function import Function, FunctionCtx, finish
 from rushlight.basics.state import Setting, modes
@@ -17,10 +18,6 @@ from rushlight.ops.reduce.sums import sum_op
 from rushlight.ops.shape.reshape import broadcast, permute_op
 from rushlight.tensor import Tensor
 from rushlight.transforms.batching.given import in_front
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 
 MORE = "The page on vmap in the documentation shows how."
 

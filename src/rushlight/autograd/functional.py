@@ -7,7 +7,8 @@ on an input, instead of giving zeros.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -34,9 +35,6 @@ from rushlight.basics.state import Setting
 from rushlight.levels.batch import BatchedArray
 from rushlight.ops.shape.join import stack
 from rushlight.tensor import Tensor, wrap
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 _as_tuple = as_tuple

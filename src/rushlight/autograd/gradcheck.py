@@ -6,14 +6,12 @@ The work is in `jacobian_checks`, which is loaded when the first check runs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.autograd.gradcheck_options import GradcheckError, Options, check_options
 from rushlight.autograd.nested_values import _iter_tensors as _iter_tensors
 from rushlight.autograd.older_jacobians import _get_numerical_jacobian as _get_numerical_jacobian
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections.abc import Callable, Sequence
 from contextlib import ContextDecorator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from numpy import ndarray
 
 from rushlight.autograd.mutation import allow_mutation_on_saved_tensors
 from rushlight.autograd.run import GradientEdge, get_gradient_edge
+from rushlight.basics.arrays import Array
+from rushlight.basics.devices import device
 from rushlight.basics.handles import RemovableHandle
 from rushlight.basics.state import modes, set_mode
 from rushlight.engine.node import Node, edge_of
@@ -20,12 +23,6 @@ from rushlight.engine.reach import target_of
 from rushlight.engine.saved import Copying
 from rushlight.storage import bump
 from rushlight.tensor import Tensor, wrap
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from rushlight.basics.arrays import Array
-    from rushlight.basics.devices import device
 
 
 class saved_tensors_hooks:

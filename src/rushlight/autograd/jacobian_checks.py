@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,14 +18,12 @@ from rushlight.autograd.gradcheck_options import GradcheckError, Options
 from rushlight.autograd.run import grad
 from rushlight.autograd.sparse_checks import is_sparse
 from rushlight.basics import dtypes
+from rushlight.basics.arrays import Array
 from rushlight.basics.caller import warn
 from rushlight.basics.dtypes import is_complex
 from rushlight.basics.size import Size
 from rushlight.signs import to_hold
 from rushlight.tensor import Tensor, wrap
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
 
 PARTS: dict[str, Any] = {"": np.real, "real": np.real, "imaginary": np.imag}
 

@@ -5,20 +5,18 @@ from __future__ import annotations
 import contextlib
 import weakref
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from rushlight.basics.arrays import Array
 from rushlight.basics.events import INPLACE, Observation
 from rushlight.basics.state import Setting, modes
+from rushlight.dispatch.declare import Op
+from rushlight.engine.node import Node
 from rushlight.engine.saved import stale
 from rushlight.storage import root_of, storage_of
 from rushlight.tensor import Tensor, twin, wrap
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
-    from rushlight.dispatch.declare import Op
-    from rushlight.engine.node import Node
 
 OUTSIDE = (
     "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context in which the graph was originally recorded: "

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -10,9 +11,6 @@ from rushlight.autograd.gradcheck_options import Options
 from rushlight.autograd.jacobian_checks import Check, as_tuple
 from rushlight.basics.caller import warn
 from rushlight.tensor import Tensor, wrap
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def told(name: str, grad_out: float) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.autograd.function import FunctionNode
-from rushlight.autograd.gradcheck_options import GradcheckError
+from rushlight.autograd.gradcheck_options import GradcheckError, Options
 from rushlight.basics.events import INPLACE, OPERATOR, Observation
 from rushlight.basics.state import Setting
 from rushlight.dispatch import call
@@ -22,7 +22,6 @@ from rushlight.tensor import Tensor, wrap
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rushlight.autograd.gradcheck_options import Options
     from rushlight.autograd.jacobian_checks import Check
     from rushlight.dispatch.declare import Op
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
-from rushlight.basics.handles import Hooks
+from rushlight.basics.handles import Hooks, RemovableHandle
 from rushlight.engine.accumulate import post_hook
 from rushlight.engine.hooks import retain_grad, tensor_hook
 from rushlight.tensor import LEAF, Tensor
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rushlight.basics.handles import RemovableHandle
 
 
 def register_hook(self: Tensor, hook: Callable[..., Any]) -> RemovableHandle:

@@ -7,10 +7,8 @@ without end.  So neither is asked; what is given to the other library is refused
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
+from typing import Any
 
 
 # Where rushlight goes by the name of torch, so does its `_C`, which publishes its own Tensor by the name of PyTorch's class.

@@ -7,11 +7,9 @@ packs saved tensors, records memory, or traces anomalies, and no functional leve
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from typing import Any
 
 
 class _Special:

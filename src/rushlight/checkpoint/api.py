@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from rushlight.basics.caller import warn
 from rushlight.basics.state import modes
 from rushlight.checkpoint.devices import check_backward_validity
 from rushlight.checkpoint.frame import Frame, Settings, refuse_if_disabled
 from rushlight.checkpoint.reentrant import CheckpointFunction
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 CHECKS = ["default", "none", "values"]
 WARNING = (

@@ -10,7 +10,8 @@ from __future__ import annotations
 import contextlib
 import weakref
 import zlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from rushlight.basics import caller, tree
 from rushlight.basics.state import Setting, modes
@@ -28,9 +29,6 @@ from rushlight.engine.saved import DETACHED, Anything, Packed, active_hooks, det
 from rushlight.generator import default_generator
 from rushlight.storage import storage_of
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class Settings:

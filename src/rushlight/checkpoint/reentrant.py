@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from rushlight.autograd.function import Function
 from rushlight.autograd.run import backward as run_backward
@@ -11,9 +12,6 @@ from rushlight.checkpoint.devices import detach_variable
 from rushlight.checkpoint.frame import Random, guarded
 from rushlight.generator import default_generator
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class CheckpointFunction(Function):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rushlight.basics.arrays import Array
 from rushlight.basics.state import Setting, modes, set_mode
 from rushlight.dispatch import call
 from rushlight.dispatch.compute import compute
@@ -12,11 +13,7 @@ from rushlight.dispatch.declare import OPS, Op
 from rushlight.generator import default_generator
 from rushlight.levels import Level
 from rushlight.ops.python.aten import Overload, overload_of
-from rushlight.tensor import wrap
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor, wrap
 
 
 class CheckpointPolicy(enum.Enum):

@@ -14,17 +14,13 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from rushlight.cli import run
 from rushlight.cli.interrupts import SIGNALS, handled
 from rushlight.cli.parsers import Parser
 from rushlight.cli.record import summed_up, unwritable, written
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 __all__ = ["main"]
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.basics import caller
+from rushlight.basics.devices import device
+from rushlight.basics.dtypes import dtype
 from rushlight.dispatch.named import Named, named
-
-if TYPE_CHECKING:
-    from rushlight.basics.devices import device
-    from rushlight.basics.dtypes import dtype
-    from rushlight.tensor import layout
-
+from rushlight.tensor import layout
 
 __all__ = ["affine_grid_generator", "binary_cross_entropy_with_logits", "from_file", "gru", "has_cuda", "has_cudnn", "has_lapack",
            "has_mkl", "has_mps", "has_openmp", "has_spectral", "is_warn_always_enabled", "lstm", "norm_except_dim", "rnn_relu", "rnn_tanh", "set_warn_always"]  # fmt: skip

@@ -14,12 +14,9 @@ import tempfile
 import time
 import traceback
 import weakref
+from collections.abc import Callable, Iterator
 from multiprocessing import connection
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
+from typing import Any
 
 __all__ = ["ProcessContext", "ProcessException", "ProcessExitedException", "ProcessRaisedException", "SpawnContext"]
 

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 
 from rushlight.amp import GradScaler
 from rushlight.basics.caller import warn
+from rushlight.basics.devices import device
 from rushlight.dispatch.named import linalg
 from rushlight.futures import Future
 from rushlight.overrides import handle_torch_function, has_torch_function
-
-if TYPE_CHECKING:
-    from types import ModuleType
-
-    from rushlight.basics.devices import device
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 __all__ = ["Future", "GradScaler", "frobenius_norm", "get_deterministic_debug_mode", "get_device_module", "nuclear_norm",
            "set_deterministic_debug_mode"]  # fmt: skip

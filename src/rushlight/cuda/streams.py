@@ -9,12 +9,10 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from rushlight.basics import devices
-
-if TYPE_CHECKING:
-    from rushlight.basics.devices import device
+from rushlight.basics.devices import device
 
 __all__ = [
     "AcceleratorError",

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from rushlight.basics.state import modes, special
 from rushlight.basics.tree import tree_leaves
+from rushlight.levels import Level, SampleLevel
 from rushlight.levels.batch import BatchedArray, DataDependent
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from rushlight.levels import Level, SampleLevel
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -6,13 +6,12 @@ A rule is asked as those for shapes are, of what has shapes: tensors, arrays, or
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
-    from rushlight.tensor import Tensor
+from rushlight.basics.arrays import Array
+from rushlight.tensor import Tensor
 
 __all__ = ["Counted", "elements", "product"]
 

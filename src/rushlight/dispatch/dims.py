@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, ParamSpec, TypeVar
 
 from rushlight.basics.errors import explained
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -12,7 +12,7 @@ from rushlight.basics.state import RECORDED, modes, special, way_of
 from rushlight.dispatch import call
 from rushlight.dispatch.call import apply
 from rushlight.dispatch.quick import made
-from rushlight.engine.node import Port, edge_of, next_seq
+from rushlight.engine.node import Edge, Port, edge_of, next_seq
 from rushlight.storage import Storage
 from rushlight.tensor import LEAF, Tensor, ViewInfo, bare
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
     from rushlight.dispatch.declare import Op
     from rushlight.dispatch.plan import FullNode
-    from rushlight.engine.node import Edge
 
 bare_info = maker(ViewInfo)
 ndarray = np.ndarray

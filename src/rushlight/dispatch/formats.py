@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from rushlight.basics.arrays import Array
 from rushlight.dispatch.options import dense_order
 from rushlight.dispatch.registry import NAMESPACES
 from rushlight.kernels.dispatch import ordered
 from rushlight.kernels.pointwise.copies import LARGE, copied, move
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rushlight.basics.arrays import Array
 
 
 class memory_format:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from rushlight.basics.arrays import Array
 from rushlight.storage import root_of
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
 
 
 def view_at(

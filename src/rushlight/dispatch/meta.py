@@ -17,11 +17,12 @@ import mmap
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.basics.arrays import Array
 from rushlight.basics.devices import device as device_class
 from rushlight.basics.naming import called
 from rushlight.basics.state import modes, special
@@ -30,9 +31,6 @@ from rushlight.dispatch.dims import check_output
 from rushlight.dispatch.formats import preserve_format, shows_format
 from rushlight.dispatch.options import META, WITHOUT, Nowhere, contiguous_strides, numpy_dtype, refuse
 from rushlight.tensor import LEAF, Tensor, wrap
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
 
 LEVEL = "rushlight.memory.estimates.on_meta"  # of a higher floor, imported when the first such tensor is made
 _set_class: Any = object.__dict__["__class__"].__set__

@@ -6,13 +6,14 @@ import math
 import operator
 import os
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NoReturn
 
 import numpy as np
 
 from rushlight.basics import devices, dtypes
-from rushlight.basics.devices import CPU
+from rushlight.basics.arrays import Array
+from rushlight.basics.devices import CPU, device
 from rushlight.basics.devices import device as device_class
 from rushlight.basics.dtype_words import older
 from rushlight.basics.errors import explained
@@ -22,12 +23,6 @@ from rushlight.dispatch.dims import no_bool
 from rushlight.kernels import pointwise
 from rushlight.storage import InferenceStorage
 from rushlight.tensor import LEAF, Tensor, strided, wrap
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from rushlight.basics.arrays import Array
-    from rushlight.basics.devices import device
 
 
 def size_of(name: str, args: tuple[Any, ...], size: object = None) -> tuple[int, ...]:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 
 from rushlight.basics.dtype_words import in_c
 from rushlight.dispatch import call
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 def check_apart(name: str, out: Tensor, inputs: Iterable[object]) -> None:

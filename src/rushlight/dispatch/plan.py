@@ -12,7 +12,7 @@ A formula's parameter names are its request. Allowed are:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from operator import itemgetter
 from types import CodeType, FunctionType
@@ -31,8 +31,6 @@ from rushlight.kernels.rows import LARGE as SPREAD_FROM
 from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rushlight.basics.arrays import Array
     from rushlight.dispatch.declare import Op
 

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.basics.state import Setting, modes, special
-from rushlight.generator import default_generator
+from rushlight.generator import Generator, default_generator
+from rushlight.levels import SampleLevel
 from rushlight.tensor import Tensor, wrap
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rushlight.generator import Generator
-    from rushlight.levels import SampleLevel
 
 REFUSED = (
     "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' randomness "

@@ -5,10 +5,7 @@ from __future__ import annotations
 import operator
 import sys
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from typing import Self
+from typing import Any, Self
 
 return_types = ModuleType("rushlight.return_types", "The types of results with names.")
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from rushlight.basics.arrays import Array
+from rushlight.basics.dtypes import dtype
 from rushlight.basics.groups import ProcessGroup
 from rushlight.distributed.group import GroupMember, member
 from rushlight.distributed.running import nothing, run
@@ -20,10 +22,6 @@ from rushlight.distributed.sparse import summed
 from rushlight.distributed.wire import Place, moved, readable
 from rushlight.distributed.work import Work
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
-    from rushlight.basics.dtypes import dtype
 
 __all__ = ["ReduceOp", "Work", "all_gather", "all_gather_into_tensor", "all_gather_single", "all_reduce", "all_to_all", "all_to_all_single", "barrier",
            "broadcast", "gather", "reduce", "reduce_op", "reduce_scatter", "reduce_scatter_single", "reduce_scatter_tensor", "scatter"]  # fmt: skip

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rushlight.basics import groups
+from rushlight.basics.arrays import Array
 from rushlight.basics.groups import ProcessGroup
 from rushlight.distributed.group import get_rank, init_process_group, is_initialized, new_group
 from rushlight.tensor import Tensor, wrap
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
 
 __all__ = ["DeviceMesh", "init_device_mesh"]
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import pickle
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from rushlight.basics.devices import device
 from rushlight.basics.groups import ProcessGroup
 from rushlight.distributed.collectives import outside, root_of
 from rushlight.distributed.group import member
 from rushlight.distributed.messages import recv, send
 from rushlight.distributed.running import nothing, run
 from rushlight.tensor import wrap
-
-if TYPE_CHECKING:
-    from rushlight.basics.devices import device
 
 __all__ = ["all_gather_object", "broadcast_object_list", "gather_object", "recv_object_list", "scatter_object_list",
            "send_object_list"]  # fmt: skip

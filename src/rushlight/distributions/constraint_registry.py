@@ -12,22 +12,22 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, overload
 
 from rushlight.distributions import constraints, transforms
-from rushlight.distributions.constraints import Constraint
+from rushlight.distributions.constraints import (
+    Constraint,
+    _CorrCholesky,
+    _GreaterThan,
+    _GreaterThanEq,
+    _HalfOpenInterval,
+    _IndependentConstraint,
+    _Interval,
+    _LessThan,
+    _LowerCholesky,
+    _PositiveDefinite,
+    _Real,
+    _Simplex,
+)
 
 if TYPE_CHECKING:
-    from rushlight.distributions.constraints import (
-        _CorrCholesky,
-        _GreaterThan,
-        _GreaterThanEq,
-        _HalfOpenInterval,
-        _IndependentConstraint,
-        _Interval,
-        _LessThan,
-        _LowerCholesky,
-        _PositiveDefinite,
-        _Real,
-        _Simplex,
-    )
     from rushlight.distributions.transforms import (
         ComposeTransform,
         CorrCholeskyTransform,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from rushlight.dispatch.named import linalg, named
 from rushlight.distributions.continuous.beta import Beta
@@ -27,9 +26,7 @@ from rushlight.distributions.transformed_distribution import TransformedDistribu
 from rushlight.distributions.utils import euler_constant, functional, sum_rightmost
 from rushlight.distributions.vectors.dirichlet import Dirichlet
 from rushlight.distributions.vectors.multivariate_normal import MultivariateNormal, half_log_det, squared_mahalanobis
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 
 @register_kl(Normal, Normal)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.autograd import grad
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import sum_rightmost
 from rushlight.engine.modes import enable_grad
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 __all__ = ["ExponentialFamily", "bregman"]
 

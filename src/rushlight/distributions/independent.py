@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from rushlight.basics.forwarding import forwarded
 from rushlight.basics.size import Size
@@ -12,8 +12,6 @@ from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import sum_rightmost
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from rushlight.distributions.constraints import _IndependentConstraint
     from rushlight.tensor import Tensor
 

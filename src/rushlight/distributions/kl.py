@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.basics.caller import warn
 from rushlight.distributions.distribution import Distribution
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
-
+from rushlight.tensor import Tensor
 
 __all__ = ["kl_divergence", "register_kl"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.dispatch.named import linalg, named
 from rushlight.distributions.continuous.beta import Beta
@@ -25,9 +25,7 @@ from rushlight.distributions.kl import register_kl
 from rushlight.distributions.utils import euler_constant
 from rushlight.distributions.vectors.lowrank_multivariate_normal import LowRankMultivariateNormal
 from rushlight.distributions.vectors.multivariate_normal import MultivariateNormal, half_log_det, squared_mahalanobis
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 Moment = Callable[[Any], Any]
 

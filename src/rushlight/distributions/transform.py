@@ -5,15 +5,11 @@ from __future__ import annotations
 import weakref
 from collections.abc import Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 from rushlight.basics.forwarding import forwarded
 from rushlight.basics.size import Size
-
-if TYPE_CHECKING:
-    from typing import Self
-
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 __all__ = ["Transform"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 from rushlight.basics.forwarding import forwarded
 from rushlight.distributions import constraints
@@ -13,11 +13,7 @@ from rushlight.distributions.transform import Transform
 from rushlight.distributions.transforms import ComposeTransform
 from rushlight.distributions.utils import sum_rightmost
 from rushlight.engine.modes import no_grad
-
-if TYPE_CHECKING:
-    from typing import Self
-
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 __all__ = ["TransformedDistribution"]
 

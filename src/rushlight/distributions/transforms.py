@@ -16,7 +16,7 @@ import operator
 from collections.abc import Sequence
 from functools import reduce
 from numbers import Number
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.basics.forwarding import forwarded
 from rushlight.basics.size import Size
@@ -33,9 +33,7 @@ from rushlight.distributions.utils import (
     tril_matrix_to_vec,
     vec_to_tril_matrix,
 )
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 __all__ = ["AbsTransform", "AffineTransform", "CatTransform", "ComposeTransform", "CorrCholeskyTransform",
            "CumulativeDistributionTransform", "ExpTransform", "IndependentTransform", "LowerCholeskyTransform",

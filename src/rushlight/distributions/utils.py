@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Number
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
-from rushlight.basics.dtypes import finfo, get_default_dtype
+from rushlight.basics.devices import device
+from rushlight.basics.dtypes import dtype, finfo, get_default_dtype
 from rushlight.basics.size import Size
 from rushlight.dispatch.named import Named, named
 from rushlight.engine.modes import enable_grad
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from rushlight.basics.devices import device
-    from rushlight.basics.dtypes import dtype
 
 __all__ = ["broadcast_all", "clamp_probs", "eps_of", "euler_constant", "lazy_property", "logits_to_probs", "probs_to_logits",
            "standard_normal", "sum_rightmost", "tiny_of", "tril_matrix_to_vec", "vec_to_tril_matrix"]  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from sys import getrefcount
 from threading import RLock
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ import numpy as np
 
 from rushlight.basics import dtypes
 from rushlight.basics.eights import refuse
-from rushlight.basics.handles import Hooks
+from rushlight.basics.handles import Hooks, RemovableHandle
 from rushlight.basics.state import modes, special
 from rushlight.engine.conform import Holders, tensor_functions
 from rushlight.engine.rows import Rows
@@ -22,10 +22,7 @@ from rushlight.storage import bump, dependents, refuse_inference, settle
 from rushlight.tensor import LEAF, Tensor, wrap
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from rushlight.basics.arrays import Array
-    from rushlight.basics.handles import RemovableHandle
     from rushlight.engine.node import Node
 
 # One of them is held while a leaf's gradient is replaced or added to: one for each leaf would cost memory.  Of the same thread

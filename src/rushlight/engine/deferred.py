@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from rushlight.basics.arrays import Array
 from rushlight.basics.state import modes
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
 
 
 class Deferred:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rushlight.engine.accumulate import check_hook_result, checked, note_hook
-from rushlight.engine.conform import conform_array, conform_tensor
+from rushlight.engine.conform import Grads, conform_array, conform_tensor
 from rushlight.engine.node import Lost, Node
 from rushlight.overrides.protocol import users
 from rushlight.tensor import Tensor, wrap
@@ -14,7 +14,6 @@ from rushlight.tensor import Tensor, wrap
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
     from rushlight.basics.handles import RemovableHandle
-    from rushlight.engine.conform import Grads
     from rushlight.engine.run import Run
 
 

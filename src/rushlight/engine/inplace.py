@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from sys import getrefcount
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from rushlight.basics.arrays import Array
 from rushlight.basics.dtypes import is_complex, real_of
 from rushlight.basics.errors import explained
 from rushlight.basics.state import Setting, modes
 from rushlight.engine import anomaly
-from rushlight.engine.conform import Holders
-from rushlight.engine.node import Node, Port, edge_of, next_seq
+from rushlight.engine.conform import Grads, Holders
+from rushlight.engine.node import Edge, Node, Port, edge_of, next_seq
 from rushlight.engine.saved import OfView, freed
 from rushlight.engine.views import Step, chain_of, follow_retained, lags, refresh, refusal, repeats, replay
 from rushlight.levels.batch import batched_like, batches_of
 from rushlight.signs import to_hold, turned
 from rushlight.storage import bump, dependents, refuse_inference, settle, storage_of
 from rushlight.tensor import Tensor, bare, wrap
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rushlight.basics.arrays import Array
-    from rushlight.engine.conform import Grads
-    from rushlight.engine.node import Edge
 
 
 def check(tensor: Tensor, requires_grad: bool) -> None:

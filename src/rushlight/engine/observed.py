@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from time import perf_counter_ns as clock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rushlight.basics.arrays import Array
 from rushlight.basics.events import EVALUATE, EVALUATE_LEAF, LEAF, NODE, ROOT, observed, observers, unseen
 from rushlight.basics.state import modes
-from rushlight.engine.node import Node
+from rushlight.engine.node import Edge, Node
 from rushlight.engine.run import Run
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rushlight.basics.arrays import Array
-    from rushlight.engine.node import Edge
 
 
 class ObservedRun(Run):

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rushlight.engine.node import EVERY, Node, Port
+from rushlight.engine.node import EVERY, Edge, Node, Port
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from rushlight.engine.node import Edge
 
 # A record of what a node or leaf waits for: [contributions outstanding, gradient so far (a list for several outputs),
 # whether it is a leaf].

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
+from rushlight.basics.arrays import Array
 
 
 @final

@@ -5,14 +5,15 @@ All state of a run is local to it, so runs nest, threads do not meet, and an exc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from heapq import heappop, heappush, heappushpop
 from sys import getrefcount
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from rushlight.basics.arrays import Array
 from rushlight.basics.state import modes, restore_scoped, scoped, set_mode, special
 from rushlight.engine import anomaly
 from rushlight.engine.accumulate import accumulate_array, accumulate_tensor, hooked, missed
@@ -27,17 +28,11 @@ from rushlight.engine.conform import (
 )
 from rushlight.engine.deep import DEEP, in_thread
 from rushlight.engine.hooks import after_node, pre_hooks, tensor_hooks
-from rushlight.engine.node import EVERY, Node, Port
+from rushlight.engine.node import EVERY, Edge, Node, Port
 from rushlight.engine.reach import Records, count_between, count_contributions, target_of
 from rushlight.engine.rows import Rows
 from rushlight.overrides.protocol import ALL, DisableTorchFunctionSubclass, here, users
 from rushlight.tensor import LEAF, Tensor, wrap
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rushlight.basics.arrays import Array
-    from rushlight.engine.node import Edge
 
 ndarray = np.ndarray
 NOTHING = nullcontext()

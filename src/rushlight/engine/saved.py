@@ -14,13 +14,12 @@ from rushlight.basics.errors import explained
 from rushlight.basics.state import modes, set_mode, special
 from rushlight.basics.tree import tree_flatten, tree_unflatten
 from rushlight.overrides.protocol import users
-from rushlight.storage import storage_of
+from rushlight.storage import Storage, storage_of
 from rushlight.tensor import LEAF, Tensor, twin, wrap
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
     from rushlight.engine.node import Edge
-    from rushlight.storage import Storage
 
 FREED = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
+from rushlight.basics.arrays import Array
 from rushlight.basics.dtypes import is_complex
 from rushlight.basics.state import Setting
 from rushlight.engine.conform import tensor_functions
 from rushlight.engine.node import Lost, Severed, next_seq
 from rushlight.storage import bytes_before, reshape, storage_of
 from rushlight.tensor import LEAF, Tensor, ViewInfo
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
 
 T = TypeVar("T")
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rushlight.autograd import forward_ad
 from rushlight.basics import tree
 from rushlight.basics.state import Setting
+from rushlight.basics.tree import Spec
 from rushlight.func.reverse import check_aux, check_outputs, grads, split_aux
 from rushlight.func.transform import Transform
 from rushlight.tensor import Tensor, wrap
-
-if TYPE_CHECKING:
-    from rushlight.basics.tree import Spec
 
 WHAT = "jvp(f, primals, tangents)"
 

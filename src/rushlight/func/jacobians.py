@@ -5,24 +5,21 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rushlight.basics import tree
 from rushlight.basics.dtypes import is_complex
 from rushlight.basics.state import Setting
+from rushlight.basics.tree import Spec
 from rushlight.func.forward import pushed
-from rushlight.func.reverse import chosen, replaced, vjp_over, zeros_like
+from rushlight.func.reverse import Pullback, chosen, replaced, vjp_over, zeros_like
 from rushlight.func.vmap import vmap
 from rushlight.levels.batch import BatchedArray
 from rushlight.ops.shape.join import cat
 from rushlight.ops.shape.reshape import permute_op
 from rushlight.tensor import Tensor, wrap
-
-if TYPE_CHECKING:
-    from rushlight.basics.tree import Spec
-    from rushlight.func.reverse import Pullback
 
 
 def units(like: Tensor, start: int, stop: int) -> Tensor:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import functools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -12,15 +13,10 @@ from rushlight.autograd.run import initial, roots_of, target_keys
 from rushlight.basics import tree
 from rushlight.basics.dtypes import is_complex
 from rushlight.basics.state import modes
-from rushlight.engine.node import Severed, edge_of
+from rushlight.engine.node import Node, Severed, edge_of
 from rushlight.engine.run import Run
 from rushlight.func.transform import Transform, how_to_run
 from rushlight.tensor import Tensor, wrap
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rushlight.engine.node import Node
 
 
 def chosen(args: tuple[Any, ...], argnums: Any) -> tuple[int, ...]:

@@ -9,23 +9,18 @@ the inner and not to the outer.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import CellType, TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.basics import tree
+from rushlight.basics.arrays import Array
 from rushlight.basics.state import modes, set_mode
 from rushlight.engine.node import Node, edge_of, next_seq
 from rushlight.levels.batch import BatchedArray
 from rushlight.storage import storage_of
 from rushlight.tensor import Tensor, twin
-from rushlight.transforms.batched import fresh_leaf, innermost
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rushlight.basics.arrays import Array
-    from rushlight.transforms.batched import BatchedLevel
+from rushlight.transforms.batched import BatchedLevel, fresh_leaf, innermost
 
 
 class Mark(Node):

@@ -8,15 +8,12 @@ import copy
 import inspect
 import keyword
 import re
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from rushlight.basics import caller
 from rushlight.fx.codegen import INFIX, PREFIX, CodeGen, PythonCode, PyTreeCodeGen, PyTreeInfo, written
 from rushlight.fx.node import Argument, Node, Target, linked, map_arg
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = ["CodeGen", "Graph", "PythonCode"]
 

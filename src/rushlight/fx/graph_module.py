@@ -8,21 +8,16 @@ import linecache
 import os
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.fx.codegen import PyTreeCodeGen
-from rushlight.fx.graph import Graph, there
-from rushlight.fx.node import map_arg
+from rushlight.fx.graph import Graph, PythonCode, there
+from rushlight.fx.node import Node, map_arg
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rushlight.fx.graph import PythonCode
-    from rushlight.fx.node import Node
 
 __all__ = ["GraphModule"]
 

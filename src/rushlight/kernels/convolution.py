@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from rushlight.basics.arrays import Array
 from rushlight.kernels.dispatch import agree, contiguous, native
 from rushlight.kernels.native.signatures import exports
 from rushlight.kernels.reference import windows as reference
@@ -25,9 +26,6 @@ exports(
     channel_conv_input="aaaa",
     channel_conv_weight="aaaa",
 )
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
 
 _WIDE = 24  # columns from which on groups are worth what packing costs
 _TAPS = 4096  # kernel positions of the largest kernel that native code takes: it keeps a table of them

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from rushlight.basics.arrays import Array
 from rushlight.kernels.convolution import countable, numbers, paddable
 from rushlight.kernels.dispatch import agree, contiguous, native
 from rushlight.kernels.native.signatures import exports
@@ -29,9 +30,6 @@ exports(
     window_sum="aaa",
     window_spread="aaa",
 )
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
 
 _CHOICES = 256  # window elements that a byte can name
 

@@ -25,13 +25,11 @@ import tracemalloc
 from collections import deque
 from collections.abc import Callable
 from time import perf_counter_ns as clock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
-
+from rushlight.basics.arrays import Array
 
 NUMPY = 389047  # NumPy's domain of tracemalloc
 ALLOC, FREE, CATEGORY = range(3)

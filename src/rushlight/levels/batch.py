@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 import numpy as np
 
+from rushlight.basics.arrays import Array
 from rushlight.basics.dtypes import is_complex
 from rushlight.basics.errors import explained
 from rushlight.basics.state import modes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rushlight.basics.arrays import Array
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 UFUNCS = {"equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge",
           "invert": "bitwise_not", "absolute": "abs", "multiply": "mul", "subtract": "sub", "divide": "div",

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
+from rushlight.basics.dtypes import dtype
 from rushlight.library import namespaces
 from rushlight.library.checks import OpCheckError, opcheck
 from rushlight.library.custom import KEYS, CustomOpDef, custom_op, named
 from rushlight.library.operators import Declared, DeclaredPacket
 from rushlight.library.schema import infer_schema, parsed
 from rushlight.library.tags import as_tags
-
-if TYPE_CHECKING:
-    from rushlight.basics.dtypes import dtype
 
 __all__ = ["CustomOpDef", "Library", "OpCheckError", "_scoped_library", "custom_op", "define", "fallthrough_kernel", "get_ctx", "impl", "impl_abstract",
            "infer_schema", "opcheck", "register_autocast", "register_autograd", "register_fake", "register_kernel",

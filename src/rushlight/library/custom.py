@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import Any, TypeVar, overload
 
+from rushlight.basics.dtypes import dtype
 from rushlight.library import namespaces
 from rushlight.library.operators import Declared
 from rushlight.library.schema import FunctionSchema, infer_schema, parsed
 from rushlight.library.tags import as_tags
-
-if TYPE_CHECKING:
-    from rushlight.basics.dtypes import dtype
 
 __all__ = ["CustomOpDef", "custom_op"]
 

@@ -11,7 +11,7 @@ from rushlight.autograd.function import Function
 from rushlight.basics.devices import device
 from rushlight.basics.events import observers
 from rushlight.basics.state import Setting, modes
-from rushlight.basics.tree import tree_flatten, tree_leaves, tree_unflatten
+from rushlight.basics.tree import Spec, tree_flatten, tree_leaves, tree_unflatten
 from rushlight.library.fallback import with_warnings
 from rushlight.library.schema import FunctionSchema
 from rushlight.ops.python.kinds import OpOverload, OpOverloadPacket
@@ -20,7 +20,6 @@ from rushlight.tensor import Tensor
 if TYPE_CHECKING:
     from rushlight.autograd.function_vmap import VmapInfo
     from rushlight.basics.dtypes import dtype
-    from rushlight.basics.tree import Spec
 
 __all__ = ["Declared", "DeclaredPacket", "OpOverload", "OpOverloadPacket"]
 

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.basics import dtypes
+from rushlight.basics.dtypes import dtype
 from rushlight.dispatch.dims import wrap_dims
 from rushlight.dispatch.named import linalg, named
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from rushlight.basics.dtypes import dtype
 
 __all__ = ["amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logaddexp", "logsumexp", "mean",
            "median", "norm", "normalize", "prod", "softmax", "softmin", "std", "sum", "var"]  # fmt: skip

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from rushlight.basics.caller import warn
 from rushlight.compat import contexts
@@ -14,9 +15,6 @@ from rushlight.compat.contexts import (
     SpawnContext,
 )
 from rushlight.distributed import mpi
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = [
     "ProcessContext",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from rushlight.engine.rows import Rows
 from rushlight.nested import attention as _attention
@@ -14,11 +14,7 @@ from rushlight.nested import reductions as _reductions
 from rushlight.nested import shapes as _shapes
 from rushlight.nested import strided as _strided
 from rushlight.nested.build import as_nested_tensor, masked_select, narrow, nested_tensor, nested_tensor_from_jagged
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 __all__ = [
     "as_nested_tensor",

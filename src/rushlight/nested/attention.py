@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.dispatch.named import Named
 from rushlight.dispatch.named import named as torch
 from rushlight.nested.build import packed
-from rushlight.nested.tensor import NestedTensor, StridedNested, answers
-from rushlight.tensor import strided
-
-if TYPE_CHECKING:
-    from rushlight.nested.tensor import Nested
-    from rushlight.tensor import Tensor
+from rushlight.nested.tensor import Nested, NestedTensor, StridedNested, answers
+from rushlight.tensor import Tensor, strided
 
 F: Any = Named("nn.functional")
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.basics.tree import tree_map
 from rushlight.dispatch.named import Named
 from rushlight.nested.tensor import Nested
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 _autograd: Any = Named("autograd")
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from rushlight.basics import dtypes
+from rushlight.basics.devices import device
 from rushlight.dispatch.named import named as torch
 from rushlight.dispatch.options import check_options
 from rushlight.nested.ragged import of_sizes, ragged
 from rushlight.nested.tensor import Nested, NestedTensor, StridedNested, jagged_of, strided_of
-from rushlight.tensor import Tensor, jagged, strided
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rushlight.basics.devices import device
-    from rushlight.tensor import layout
+from rushlight.tensor import Tensor, jagged, layout, strided
 
 __all__ = ["as_nested_tensor", "masked_select", "narrow", "nested_tensor", "nested_tensor_from_jagged", "packed",
            "rebuilt_jagged"]  # fmt: skip

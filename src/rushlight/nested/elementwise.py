@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from rushlight.basics.tree import tree_flatten, tree_map, tree_unflatten
 from rushlight.dispatch.declare import OPS
@@ -11,9 +12,6 @@ from rushlight.dispatch.named import named as torch
 from rushlight.nested.tensor import Nested, NestedTensor, StridedNested, refuse
 from rushlight.overrides.protocol import unasked
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 # What is composed of operators of each element by itself, draws for each, or makes another tensor of the same places; Python's methods.
 COMPOSED = frozenset(

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rushlight.basics.dtypes import dtype
 from rushlight.dispatch.dims import wrap_dim
 from rushlight.dispatch.named import Named
 from rushlight.dispatch.named import named as torch
 from rushlight.nested.elementwise import described
 from rushlight.nested.tensor import Nested, NestedTensor, answers
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from rushlight.basics.dtypes import dtype
 
 F: Any = Named("nn.functional")
 _op = answers

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from rushlight.dispatch.named import Named
 from rushlight.nested.layers import last
 from rushlight.nested.strided import by_rows, each
 from rushlight.nested.tensor import NestedTensor, StridedNested, answers
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 F: Any = Named("nn.functional")
 

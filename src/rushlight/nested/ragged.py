@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from typing import TYPE_CHECKING
 
 from rushlight.dispatch.named import named as torch
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 __all__ = ["NestedInt", "Ragged", "of_sizes", "ragged"]
 

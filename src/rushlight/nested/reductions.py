@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from rushlight.basics.tree import tree_map
 from rushlight.dispatch.dims import wrap_dims
@@ -10,9 +11,6 @@ from rushlight.dispatch.named import named as torch
 from rushlight.nested.elementwise import elementwise
 from rushlight.nested.tensor import Nested, NestedTensor, jagged_of
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 # Functions that take one dimension at a time, and those that take several.
 _ONE, _SEVERAL = "max min argmax argmin prod", "sum mean amax amin any all"

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 from rushlight.dispatch.dims import wrap_dim
+from rushlight.dispatch.formats import memory_format
 from rushlight.dispatch.named import named as torch
 from rushlight.nested.elementwise import described
 from rushlight.nested.ragged import NestedInt, of_sizes
 from rushlight.nested.reductions import whole
 from rushlight.nested.tensor import NestedTensor, answers, jagged_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rushlight.dispatch.formats import memory_format
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 _op = answers
 

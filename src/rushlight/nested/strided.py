@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
+from rushlight.basics.dtypes import dtype
 from rushlight.basics.naming import called
 from rushlight.dispatch.dims import wrap_dim
+from rushlight.dispatch.formats import memory_format
 from rushlight.dispatch.named import Named
 from rushlight.dispatch.named import named as torch
 from rushlight.nested.build import packed
 from rushlight.nested.shapes import component
 from rushlight.nested.tensor import Nested, StridedNested, answers, refuse, strided_of
 from rushlight.tensor import Tensor, strided
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from rushlight.basics.dtypes import dtype
-    from rushlight.dispatch.formats import memory_format
 
 F: Any = Named("nn.functional")
 _op = answers

@@ -12,24 +12,22 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 
+from rushlight.basics import devices, dtypes
+from rushlight.basics.handles import RemovableHandle
 from rushlight.basics.size import Size
+from rushlight.dispatch.formats import memory_format
 from rushlight.dispatch.named import named as torch
 from rushlight.dispatch.options import Nowhere
+from rushlight.engine.node import Node
 from rushlight.nested.printing import shown
 from rushlight.nested.ragged import Ragged
 from rushlight.overrides.listing import resolve_name
 from rushlight.overrides.public import made as noted
 from rushlight.tensor import Tensor, jagged, strided, wrap
-
-if TYPE_CHECKING:
-    from rushlight.basics import devices, dtypes
-    from rushlight.basics.handles import RemovableHandle
-    from rushlight.dispatch.formats import memory_format
-    from rushlight.engine.node import Node
 
 __all__ = ["Nested", "NestedTensor", "StridedNested", "answers", "jagged_of", "refuse", "strided_of"]
 

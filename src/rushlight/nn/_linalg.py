@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from rushlight.dispatch.registry import NAMESPACES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def linalg(name: str) -> Callable[..., Any]:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rushlight.basics.caller import warn
+from rushlight.basics.dtypes import dtype
 from rushlight.ops.attention.multihead import added
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from rushlight.basics.dtypes import dtype
 
 
 def _none_or_dtype(input: Tensor | None) -> dtype | None:

@@ -6,19 +6,17 @@ import functools
 import inspect
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.basics import caller, dtypes
 from rushlight.basics.caller import warn
 from rushlight.dispatch import functions as ops
 from rushlight.engine.modes import no_grad
+from rushlight.generator import Generator
 from rushlight.nn._linalg import linalg
 from rushlight.overrides.protocol import INERT
 from rushlight.overrides.questions import handle_torch_function, has_torch_function
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from rushlight.generator import Generator
 
 __all__ = [
     "calculate_gain", "constant", "constant_", "dirac", "dirac_", "eye", "eye_", "kaiming_normal", "kaiming_normal_",

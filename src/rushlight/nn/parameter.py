@@ -5,16 +5,14 @@ from __future__ import annotations
 import sys
 from functools import partial
 from types import MethodType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
+from rushlight.basics.devices import device
+from rushlight.basics.dtypes import dtype
 from rushlight.dispatch import functions as ops
 from rushlight.overrides.protocol import INERT, overrides, switched_off
 from rushlight.overrides.public import made
 from rushlight.tensor import Tensor, alias
-
-if TYPE_CHECKING:
-    from rushlight.basics.devices import device
-    from rushlight.basics.dtypes import dtype
 
 __all__ = [
     "Buffer",

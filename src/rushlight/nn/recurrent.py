@@ -8,16 +8,14 @@ output; GRU reset, update, new.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from rushlight.dispatch import functions as ops
 from rushlight.nn import functional as F
 from rushlight.ops.elementwise.recurrent import fits, lstm_cell_op
 from rushlight.overrides import has_torch_function
 from rushlight.overrides.attach import function
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 Cell = TypeVar("Cell", bound=Callable[..., Any])
 State = tuple[Any, ...]  # (h,), or (h, c) of an LSTM

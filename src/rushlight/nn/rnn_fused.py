@@ -7,11 +7,12 @@ gradients have gradients.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rushlight.autograd import Function
+from rushlight.basics.arrays import Array
 from rushlight.basics.state import modes, special
 from rushlight.engine.modes import enable_grad
 from rushlight.kernels import recurrent as kernels
@@ -20,11 +21,7 @@ from rushlight.kernels.rows import add_row, sum_rows
 from rushlight.levels import owned
 from rushlight.nn import recurrent
 from rushlight.overrides import handle_torch_function, has_torch_function
-from rushlight.tensor import wrap
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor, wrap
 
 
 class Weights:

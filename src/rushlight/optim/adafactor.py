@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.basics.arrays import Array
 from rushlight.kernels.reference.optim import blocks, fitted, runs_of_rows
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.options import check, check_lr, given, number
 from rushlight.optim.stepper import Stepper, advance, scalar, wide, zeros
 from rushlight.storage import STEP, bump
 from rushlight.tensor import Tensor, wrap
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
 
 __all__ = ["Adafactor"]
 

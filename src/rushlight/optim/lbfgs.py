@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from rushlight.basics.arrays import Array
 from rushlight.engine.modes import enable_grad
 from rushlight.optim.line_search import Point, StrongWolfe
 from rushlight.optim.line_search import _cubic_interpolate as _cubic_interpolate
@@ -16,9 +17,6 @@ from rushlight.optim.options import check_lr, given
 from rushlight.optim.stepper import raw
 from rushlight.storage import STEP, bump, settle
 from rushlight.tensor import Tensor, wrap
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
 
 __all__ = ["LBFGS"]
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from rushlight.basics.arrays import Array
 from rushlight.basics.dtypes import is_complex, real_of
 from rushlight.basics.eights import EIGHTS, refuse
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
 
 
 def as_real(array: Array) -> Array:

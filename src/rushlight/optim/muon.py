@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 
 from rushlight.backends.numpy import backend
+from rushlight.basics.arrays import Array
+from rushlight.basics.size import Size
 from rushlight.kernels.products import product, ways
 from rushlight.kernels.reference.optim import blocks
 from rushlight.optim.optimizer import ParamsT
@@ -15,10 +17,6 @@ from rushlight.optim.options import check, check_lr, given, number
 from rushlight.optim.stepper import Stepper, wide, zeros
 from rushlight.storage import STEP, bump
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
-    from rushlight.basics.size import Size
 
 __all__ = ["Muon"]
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from rushlight.basics.arrays import Array
 from rushlight.dispatch import functions as ops
 from rushlight.engine.modes import enable_grad, no_grad
 from rushlight.kernels.reference.optim import BLOCK
@@ -15,9 +16,6 @@ from rushlight.optim.options import check, check_betas, check_lr, given, number
 from rushlight.optim.parts import stepped
 from rushlight.optim.stepper import zeros
 from rushlight.tensor import Tensor, wrap
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
 
 __all__ = ["SparseAdam", "sparse_adam"]
 

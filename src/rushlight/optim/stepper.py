@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from rushlight import kernels
 from rushlight.basics import dtypes
+from rushlight.basics.arrays import Array
 from rushlight.basics.state import special
 from rushlight.dispatch import functions as ops
 from rushlight.dispatch.formats import preserve_format
@@ -21,9 +22,6 @@ from rushlight.optim.optimizer import Optimizer
 from rushlight.optim.options import LATER, number
 from rushlight.storage import STEP, bump, dependents, settle
 from rushlight.tensor import Tensor, wrap
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
 
 
 class Stepper(Optimizer):

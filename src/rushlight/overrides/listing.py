@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from rushlight.overrides import names
 from rushlight.overrides.protocol import nowrap
 from rushlight.overrides.public import OWNER, PUBLIC, Public
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def owner(func: object) -> Public | None:

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 from rushlight.basics.caller import warn
 from rushlight.overrides.protocol import INERT, here, plain
 from rushlight.overrides.public import arm
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Self
-
 
 _lock = threading.Lock()
 _entered = [0]  # how many modes are active, in all threads

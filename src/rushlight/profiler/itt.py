@@ -6,12 +6,9 @@ import contextlib
 import importlib
 import importlib.util
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from types import ModuleType
 
 from rushlight.basics.errors import explained
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 
 def is_available() -> bool:

@@ -8,15 +8,13 @@ import struct
 import zipfile
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import numpy as np
 
+from rushlight.basics.arrays import Array
 from rushlight.kernels.digests import crc32
 from rushlight.serialization import options
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
 
 R = TypeVar("R")
 _CHUNK = 1 << 22

@@ -5,16 +5,13 @@ from __future__ import annotations
 import os
 import pickle
 import struct
-from typing import IO, TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import IO, Any
 
 import numpy as np
 
 from rushlight.serialization.machine import Machine
 from rushlight.serialization.rebuild import Stored, WithoutMemory, stored
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 MAGIC, PROTOCOL = 0x1950A86A20F9469CFC6C, 1001
 

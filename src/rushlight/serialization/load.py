@@ -10,10 +10,11 @@ import pickletools
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import numpy as np
 
+from rushlight.basics.arrays import Array
 from rushlight.basics.caller import warn
 from rushlight.basics.devices import device
 from rushlight.dispatch.meta import nowhere
@@ -25,9 +26,6 @@ from rushlight.serialization.machine import Machine
 from rushlight.serialization.names import StorageType
 from rushlight.serialization.rebuild import Stored, stored
 from rushlight.storage import Storage
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
 
 ZIP, TAR = b"PK\x03\x04", b"ustar"
 

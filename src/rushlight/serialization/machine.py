@@ -10,13 +10,11 @@ from __future__ import annotations
 import pickle
 import struct
 from collections.abc import Callable
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 from rushlight.serialization import names
 from rushlight.serialization.names import StorageType
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 _BLOCKED = frozenset(("sys", "os", "posix", "nt"))  # modules of which nothing is called, whatever the user allows
 

@@ -6,15 +6,13 @@ import threading
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.basics import dtypes
 from rushlight.basics.devices import device
+from rushlight.basics.dtypes import dtype
 from rushlight.basics.size import Size
-
-if TYPE_CHECKING:
-    from rushlight.basics.dtypes import dtype
-    from rushlight.tensor import layout
+from rushlight.tensor import layout
 
 
 class StorageType:

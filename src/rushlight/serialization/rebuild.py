@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from rushlight import storage
 from rushlight.basics import dtypes
+from rushlight.basics.arrays import Array
+from rushlight.basics.devices import device
+from rushlight.basics.dtypes import dtype
 from rushlight.basics.dtypes import dtype as DType
 from rushlight.dispatch.meta import nowhere, on_meta, strided
 from rushlight.dispatch.options import Nowhere
@@ -16,15 +20,7 @@ from rushlight.ops.create.memory import give, rewrapped
 from rushlight.ops.create.typed_storage import TypedStorage
 from rushlight.signs import CONJ, NEG, turn
 from rushlight.storage import Storage
-from rushlight.tensor import Tensor, wrap
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rushlight.basics.arrays import Array
-    from rushlight.basics.devices import device
-    from rushlight.basics.dtypes import dtype
-    from rushlight.tensor import layout
+from rushlight.tensor import Tensor, layout, wrap
 
 
 class Stored(TypedStorage):

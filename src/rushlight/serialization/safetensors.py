@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import importlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import ModuleType
 
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.basics.arrays import Array
+from rushlight.basics.devices import device
 from rushlight.basics.errors import explained
 from rushlight.dispatch.options import values
 from rushlight.serialization.atomic import replacing_path
 from rushlight.tensor import Tensor, wrap
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import ModuleType
-
-    from rushlight.basics.arrays import Array
-    from rushlight.basics.devices import device
 
 __all__ = ["load_file", "save_file"]
 

@@ -9,11 +9,12 @@ import pickle
 import struct
 import sys
 from collections import OrderedDict
-from typing import IO, TYPE_CHECKING, Any, ClassVar
+from typing import IO, Any, ClassVar
 
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.basics.arrays import Array
 from rushlight.basics.devices import device
 from rushlight.basics.size import Size
 from rushlight.engine.rows import Rows
@@ -28,9 +29,6 @@ from rushlight.serialization.names import STORAGE_TYPES, UNTYPED, StorageType
 from rushlight.signs import CONJ, NEG
 from rushlight.storage import Storage, memory, owner_of, root_of
 from rushlight.tensor import Tensor, layout, strided
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
 
 
 class Name:

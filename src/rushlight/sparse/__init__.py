@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ContextDecorator
-from typing import TYPE_CHECKING
 
 from rushlight import absent
-from rushlight.basics.dtypes import int64
+from rushlight.basics.dtypes import dtype, int64
 from rushlight.dispatch.named import named
 from rushlight.sparse import tensor as _tensor
 from rushlight.sparse.construct import sparse_coo_tensor, sparse_csr_tensor, switches
 from rushlight.sparse.kinds import older_types
 from rushlight.sparse.normalize import log_softmax, sampled_addmm, softmax
 from rushlight.sparse.tensor import Sparse
-from rushlight.tensor import Tensor, sparse_coo, sparse_csc, sparse_csr
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rushlight.basics.dtypes import dtype
-    from rushlight.tensor import layout
+from rushlight.tensor import Tensor, layout, sparse_coo, sparse_csc, sparse_csr
 
 __all__ = [
     "Sparse",

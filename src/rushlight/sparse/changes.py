@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from rushlight.basics import dtypes
 from rushlight.basics.dtype_words import older
@@ -10,11 +11,7 @@ from rushlight.basics.state import modes
 from rushlight.dispatch.call import write_out
 from rushlight.dispatch.named import named as torch
 from rushlight.sparse.tensor import Sparse
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 __all__ = ["addmv", "cast", "clear", "copied", "into", "linear", "resize"]
 

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from rushlight.dispatch.named import named as torch
 from rushlight.sparse.parts import BLOCKS, COLUMNS, KINDS
-from rushlight.sparse.tensor import made, starts_of
-from rushlight.tensor import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rushlight.sparse.tensor import Sparse
-    from rushlight.tensor import Tensor
+from rushlight.sparse.tensor import Sparse, made, starts_of
+from rushlight.tensor import Tensor, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
 
 __all__ = ["bsr_of_dense", "to_bsc", "to_bsr", "to_coo", "turned"]
 

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from rushlight.basics import dtypes
+from rushlight.basics.devices import device
 from rushlight.basics.dtype_words import older
 from rushlight.dispatch.named import named as torch
 from rushlight.dispatch.options import check_options
 from rushlight.sparse.parts import BLOCKS, COLUMNS
-from rushlight.sparse.tensor import flat_places, made
-from rushlight.tensor import Tensor, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rushlight.basics.devices import device
-    from rushlight.sparse.tensor import Sparse
-    from rushlight.tensor import layout
+from rushlight.sparse.tensor import Sparse, flat_places, made
+from rushlight.tensor import Tensor, layout, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
 
 __all__ = ["sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor",
            "sparse_csr_tensor", "switches", "without_elements"]  # fmt: skip

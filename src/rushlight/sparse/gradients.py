@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,13 +16,9 @@ from rushlight.engine.modes import no_grad
 from rushlight.engine.rows import Rows
 from rushlight.kernels.dispatch import parts_of_rows
 from rushlight.sparse.product import times
-from rushlight.sparse.tensor import made
+from rushlight.sparse.tensor import Sparse, made
 from rushlight.storage import settle
-from rushlight.tensor import wrap
-
-if TYPE_CHECKING:
-    from rushlight.sparse.tensor import Sparse
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor, wrap
 
 __all__ = ["add_to", "rows_of", "tensor_of", "total"]
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.basics import dtypes
+from rushlight.basics.devices import device
 from rushlight.sparse.construct import sparse_coo_tensor
 from rushlight.sparse.tensor import Sparse
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from rushlight.basics.devices import device
 
 __all__ = ["older_types"]
 

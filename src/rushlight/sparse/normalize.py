@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rushlight.basics.dtypes import dtype
 from rushlight.dispatch.named import named as torch
 from rushlight.sparse.tensor import Sparse, flat_places
-
-if TYPE_CHECKING:
-    from rushlight.basics.dtypes import dtype
-
 
 __all__ = ["log_softmax", "sampled_addmm", "softmax"]
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
+from rushlight.basics.dtypes import dtype as dtype_of
 from rushlight.dispatch.named import named as torch
 from rushlight.sparse.product import product
 from rushlight.sparse.tensor import Sparse, made
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rushlight.basics.dtypes import dtype as dtype_of
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 __all__ = ["dsmm", "hsmm", "hspmm", "native_norm", "saddmm", "smm", "sspaddmm"]
 

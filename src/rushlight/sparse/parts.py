@@ -4,18 +4,15 @@
 # Methods of sparse tensors take fewer arguments than those of any tensor, and refuse the rest.
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
 
+from rushlight.basics import devices, dtypes
 from rushlight.basics.size import Size
 from rushlight.dispatch.dims import wrap_dim
+from rushlight.engine.node import Node
 from rushlight.tensor import Tensor, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
-
-if TYPE_CHECKING:
-    from rushlight.basics import devices, dtypes
-    from rushlight.engine.node import Node
-
 
 COLUMNS = (sparse_csc, sparse_bsc)  # layouts that say where columns begin; of the other compressed ones it is rows
 BLOCKS = (sparse_bsr, sparse_bsc)  # layouts whose values are blocks of a matrix

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from rushlight.basics import dtypes
 from rushlight.dispatch.dims import wrap_dims
 from rushlight.dispatch.named import named as torch
 from rushlight.sparse.product import product
 from rushlight.sparse.tensor import Sparse, flat_places, made
-from rushlight.tensor import sparse_coo, sparse_csr
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor, sparse_coo, sparse_csr
 
 __all__ = [
     "at",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -10,10 +10,7 @@ from rushlight.autograd.function import Function
 from rushlight.basics import dtypes
 from rushlight.dispatch.named import named as torch
 from rushlight.dispatch.options import values as array_of
-from rushlight.tensor import wrap
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor, wrap
 
 __all__ = ["product", "times"]
 

@@ -12,13 +12,15 @@ from __future__ import annotations
 import builtins
 import copy
 import importlib
-from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, SupportsIndex
 
 import numpy as np
 
 from rushlight.basics import dtypes
 from rushlight.basics.state import modes
 from rushlight.dispatch.dims import wrap_dim, wrap_dims
+from rushlight.dispatch.formats import memory_format
 from rushlight.dispatch.named import named as torch
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.options import Nowhere
@@ -29,13 +31,7 @@ from rushlight.overrides.protocol import unasked
 from rushlight.sparse.parts import BLOCKS, KINDS, Parts
 from rushlight.sparse.printing import shown
 from rushlight.sparse.product import product, times
-from rushlight.tensor import Tensor, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from rushlight.dispatch.formats import memory_format
-    from rushlight.tensor import layout
+from rushlight.tensor import Tensor, layout, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
 
 __all__ = ["Sparse", "from_dense", "made"]
 

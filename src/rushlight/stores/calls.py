@@ -5,23 +5,19 @@ from __future__ import annotations
 import threading
 import weakref
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from rushlight.basics.arrays import Array
 from rushlight.basics.events import INPLACE, OPERATOR
 from rushlight.basics.state import modes
+from rushlight.dispatch.declare import Op
 from rushlight.dispatch.keeping.unmade import place_of
-from rushlight.storage import storage_of
+from rushlight.storage import Storage, storage_of
 from rushlight.stores.layout import layout_of
-from rushlight.stores.recipes import Recipe, Source, is_cheap, recipe_of
+from rushlight.stores.recipes import Again, Recipe, Source, is_cheap, recipe_of
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
-    from rushlight.dispatch.declare import Op
-    from rushlight.storage import Storage
-    from rushlight.stores.recipes import Again
 
 
 class Calls(threading.local):

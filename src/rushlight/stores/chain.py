@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import weakref
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -12,15 +13,10 @@ from rushlight.basics.state import modes
 from rushlight.dispatch.keeping import gates
 from rushlight.engine.saved import Anything, Packed, Sparing
 from rushlight.signs import turned
-from rushlight.storage import storage_of
+from rushlight.storage import Storage, storage_of
 from rushlight.stores.layout import Layout, layout_of, stretch
 from rushlight.stores.region import Coded, Exposed, Handle, Passed, Region, Watch, encoded
 from rushlight.tensor import LEAF, Tensor, wrap
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rushlight.storage import Storage
 
 
 class Table:

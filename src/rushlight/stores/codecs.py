@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import zlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 
+from rushlight.basics.arrays import Array
 from rushlight.basics.dtypes import is_complex, real_of
 from rushlight.kernels import entropy
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
 
 BLOCK = 256  # elements that share a scale
 CHUNK = 1 << 18  # elements worked on at a time, so that temporaries stay in the cache

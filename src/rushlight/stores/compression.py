@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
+from rushlight.basics.arrays import Array
 from rushlight.stores import codecs
 from rushlight.stores.errors import size
 from rushlight.stores.store import Store
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rushlight.basics.arrays import Array
 
 
 class CompressStore(Store):

@@ -20,16 +20,14 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from rushlight.basics.arrays import Array
 from rushlight.basics.caller import warn
 from rushlight.stores.errors import StoreError, StoreWarning, bytes_of, changed, io_error
 from rushlight.stores.unlinked import Unlinked
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
 
 IDLE = 0.5  # seconds after which a thread without work ends
 QUEUED, WRITING, WRITTEN, KEPT = range(4)

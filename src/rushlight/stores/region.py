@@ -11,7 +11,7 @@ import numpy as np
 
 from rushlight.engine.saved import stale
 from rushlight.signs import turn
-from rushlight.storage import counter_of, depend, independent, root_of
+from rushlight.storage import Storage, counter_of, depend, independent, root_of
 from rushlight.stores.layout import Layout, remaining, viewed
 from rushlight.tensor import Tensor, wrap
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rushlight.basics.arrays import Array
-    from rushlight.storage import Storage
     from rushlight.stores.files import Piece
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 from rushlight.basics.caller import warn
 from rushlight.basics.state import modes, set_mode
@@ -12,10 +13,6 @@ from rushlight.engine.modes import decorate
 from rushlight.stores.chain import Chain, Table
 from rushlight.stores.errors import StoreWarning, bytes_of, size
 from rushlight.stores.filters import Following, ModuleFilter, matcher, running
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Self
 
 
 class Entered(threading.local):

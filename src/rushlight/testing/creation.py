@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.basics import dtypes
 from rushlight.basics.caller import warn
+from rushlight.basics.dtypes import dtype
 from rushlight.dispatch.named import named
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from rushlight.basics.dtypes import dtype
 
 __all__ = ["make_tensor"]
 

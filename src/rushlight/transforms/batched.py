@@ -9,12 +9,14 @@ grad themselves, that of the samples, for gradients taken inside, one for each s
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from rushlight.basics.arrays import Array
 from rushlight.basics.state import Setting, modes, set_mode
 from rushlight.dispatch import call
+from rushlight.dispatch.declare import Op
 from rushlight.dispatch.dims import check_output
 from rushlight.dispatch.variants import with_auxiliaries
 from rushlight.engine import inplace
@@ -29,10 +31,6 @@ from rushlight.signs import turn
 from rushlight.tensor import LEAF, Tensor, twin, wrap
 from rushlight.transforms.batching import rule_of, samples
 from rushlight.transforms.batching.given import Given
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
-    from rushlight.dispatch.declare import Op
 
 
 class BatchedLevel(Level):

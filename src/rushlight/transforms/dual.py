@@ -8,15 +8,19 @@ another one take theirs anew when it is next asked for. Nobody ever writes into 
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from rushlight.basics.arrays import Array
 from rushlight.basics.state import modes, set_mode
 from rushlight.dispatch import call, plan
+from rushlight.dispatch.declare import Op
 from rushlight.dispatch.dims import check_output
 from rushlight.dispatch.formats import contiguous_format
+from rushlight.dispatch.plan import OpNode
 from rushlight.engine.conform import tensor_functions
+from rushlight.engine.node import Node
 from rushlight.engine.saved import Packed, SavedOutput
 from rushlight.engine.views import Step, extent, replay, restrided, spans
 from rushlight.levels import Level
@@ -26,12 +30,6 @@ from rushlight.ops.python.handing import composed
 from rushlight.storage import bytes_before, root_of, storage_of
 from rushlight.tensor import ITSELF, LEAF, Tensor, ViewInfo, twin, wrap
 from rushlight.transforms.tangents import Derivative
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
-    from rushlight.dispatch.declare import Op
-    from rushlight.dispatch.plan import OpNode
-    from rushlight.engine.node import Node
 
 
 class DualLevel(Level):

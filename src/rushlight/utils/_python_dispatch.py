@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from rushlight.basics.state import Setting, modes, set_mode, special
 from rushlight.dispatch import call
+from rushlight.dispatch.declare import Op
 from rushlight.levels import Level
 from rushlight.ops.python.classes import NOBODY, leaves
 from rushlight.ops.python.handing import Call, composed, handed, kinds, named, refused, unrecorded
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from rushlight.dispatch.declare import Op
 
 __all__ = ["TorchDispatchMode", "is_in_torch_dispatch_mode", "is_traceable_wrapper_subclass", "is_traceable_wrapper_subclass_type",
            "return_and_correct_aliasing", "transform_subclass"]  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.ao.quantization.observer import (
     QINT8,
@@ -14,6 +14,7 @@ from rushlight.ao.quantization.observer import (
     HistogramObserver,
     MovingAverageMinMaxObserver,
     MovingAveragePerChannelMinMaxObserver,
+    _PartialWrapper,
     _with_args,
     default_fixed_qparams_range_0to1_observer,
     default_fixed_qparams_range_neg1to1_observer,
@@ -22,10 +23,7 @@ from rushlight.ao.quantization.utils import is_per_channel, is_per_tensor
 from rushlight.basics import dtypes, schemes
 from rushlight.dispatch.named import named
 from rushlight.nn.modules.module import Module
-
-if TYPE_CHECKING:
-    from rushlight.ao.quantization.observer import _PartialWrapper
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 
 class FakeQuantizeBase(ABC, Module):

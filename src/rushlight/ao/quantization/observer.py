@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from rushlight.ao.quantization import histogram as histograms
 from rushlight.ao.quantization.utils import (
@@ -20,13 +20,11 @@ from rushlight.ao.quantization.utils import (
     validate_qmin_qmax,
 )
 from rushlight.basics import caller, dtypes, schemes
+from rushlight.basics.dtypes import dtype as DType
 from rushlight.basics.schemes import qscheme as Scheme
 from rushlight.dispatch.named import named
 from rushlight.nn.modules.module import Module
-
-if TYPE_CHECKING:
-    from rushlight.basics.dtypes import dtype as DType
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 QUINT8, QINT8, QUINT4 = (next(d for d in dtypes.NAMED if d.name == name) for name in ("quint8", "qint8", "quint4x2"))
 AFFINE = schemes.per_tensor_affine

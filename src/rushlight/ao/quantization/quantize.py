@@ -10,13 +10,12 @@ from rushlight import nn
 from rushlight.ao.nn import qat
 from rushlight.ao.quantization import fake_quantize as fakes
 from rushlight.ao.quantization.observer import _is_activation_post_process
-from rushlight.ao.quantization.qconfig import QConfig, _activation_is_memoryless
+from rushlight.ao.quantization.qconfig import Maker, QConfig, QConfigAny, _activation_is_memoryless
 from rushlight.ao.quantization.stubs import DeQuantStub, QuantStub, QuantWrapper
 from rushlight.basics import caller
 from rushlight.nn.modules.linear import NonDynamicallyQuantizableLinear
 
 if TYPE_CHECKING:
-    from rushlight.ao.quantization.qconfig import Maker, QConfigAny
     from rushlight.nn.modules.module import Module
     from rushlight.tensor import Tensor
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rushlight.basics import caller, dtypes, schemes
-
-if TYPE_CHECKING:
-    from rushlight.basics.dtypes import dtype
-    from rushlight.basics.schemes import qscheme
-    from rushlight.tensor import Tensor
+from rushlight.basics.dtypes import dtype
+from rushlight.basics.schemes import qscheme
+from rushlight.tensor import Tensor
 
 __all__ = ["calculate_qmin_qmax", "check_min_max_valid", "is_per_channel", "is_per_tensor", "validate_qmin_qmax"]
 

@@ -6,17 +6,15 @@ import sys
 import threading
 import weakref
 from time import perf_counter_ns as clock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rushlight.basics.caller import is_ours
 from rushlight.basics.events import DRAW, EVALUATE, FUNCTION, INPLACE, LEAF, NODE, OPERATOR
 from rushlight.dispatch.keeping.unmade import place_of
+from rushlight.engine.node import Node
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from rushlight.engine.node import Node
 
 DEEPEST = 64  # frames of a stack that are kept
 MESSAGE = -1  # the kind of rows of messages, which are no observation points

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.ops.python.printing import body, ended, set_printoptions, text
 from rushlight.ops.python.printing import options as PRINT_OPTS
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 __all__ = ["PRINT_OPTS", "_add_suffixes", "_str", "_str_intern", "_tensor_str", "get_printoptions", "printoptions",
            "set_printoptions"]  # fmt: skip

@@ -6,9 +6,11 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rushlight.basics.devices import device
 from rushlight.basics.devices import device as _device
+from rushlight.basics.dtypes import dtype
 from rushlight.dispatch.named import named
 from rushlight.serialization.rebuild import (
     _rebuild_parameter,
@@ -18,12 +20,8 @@ from rushlight.serialization.rebuild import (
     _rebuild_tensor_v3,
     _rebuild_wrapper_subclass,
 )
+from rushlight.tensor import Tensor
 from rushlight.utils.data._utils.errors import Failure
-
-if TYPE_CHECKING:
-    from rushlight.basics.devices import device
-    from rushlight.basics.dtypes import dtype
-    from rushlight.tensor import Tensor
 
 __all__ = ["ExceptionWrapper", "_element_size", "_flatten_dense_tensors", "_get_available_device_type", "_get_device_index",
            "_import_dotted_name", "_rebuild_parameter", "_rebuild_parameter_with_state", "_rebuild_tensor",

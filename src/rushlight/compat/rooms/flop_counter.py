@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from functools import wraps
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.basics import caller
 from rushlight.basics.events import NODE, OPERATOR, Observation
@@ -37,15 +37,12 @@ from rushlight.compat.rooms.flops.formulas import (  # noqa: F401  the formulas 
     suffixes,
 )
 from rushlight.dispatch import randomness
+from rushlight.dispatch.declare import Op
 from rushlight.library.namespaces import aten
 from rushlight.library.operators import Declared, DeclaredPacket
-from rushlight.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from rushlight.nn.modules.module import Module, register_module_forward_hook, register_module_forward_pre_hook
 from rushlight.ops.python.aten import Packet, names
-
-if TYPE_CHECKING:
-    from rushlight.dispatch.declare import Op
-    from rushlight.nn.modules.module import Module
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 __all__ = ["FlopCounterMode", "register_flop_formula"]
 

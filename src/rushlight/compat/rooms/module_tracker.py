@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.autograd.graph import register_multi_grad_hook
 from rushlight.basics import tree
@@ -12,9 +13,6 @@ from rushlight.basics.state import modes
 from rushlight.engine.run import queue_callback
 from rushlight.nn.modules.module import Module, register_module_forward_hook, register_module_forward_pre_hook
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = ["ModuleTracker"]
 

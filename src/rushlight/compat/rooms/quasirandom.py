@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rushlight.basics import dtypes
+from rushlight.basics.dtypes import dtype
 from rushlight.generator import default_generator
 from rushlight.ops.create.create import from_numpy
-
-if TYPE_CHECKING:
-    from rushlight.basics.dtypes import dtype
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 __all__ = ["SobolEngine"]
 

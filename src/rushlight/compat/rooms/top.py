@@ -5,14 +5,12 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.basics.naming import called
 from rushlight.dispatch.formats import contiguous_format as legacy_contiguous_format
 from rushlight.dispatch.named import named
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 __all__ = ["legacy_contiguous_format", "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt",
            "sym_sum"]  # fmt: skip

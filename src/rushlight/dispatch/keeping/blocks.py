@@ -7,15 +7,13 @@ the processor's cache, and the gradient is all that is made in memory; every ele
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Iterator
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from rushlight.basics.arrays import Array
+from rushlight.basics.arrays import Array
 
 ndarray = np.ndarray
 BLOCK = 1 << 17  # elements of a block, at most; of a smaller array an eighth

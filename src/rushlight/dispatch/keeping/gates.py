@@ -8,7 +8,7 @@ over 0. An operator says with `gates` what the mask is; its formula takes that i
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any
@@ -22,8 +22,6 @@ from rushlight.storage import root_of
 from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rushlight.basics.arrays import Array
     from rushlight.dispatch.plan import OpNode
     from rushlight.engine.node import Edge

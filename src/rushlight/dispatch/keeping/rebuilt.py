@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rushlight.basics.state import modes
 from rushlight.dispatch.keeping.remade import Found, Live, Rebuilt, alive, in_use
 from rushlight.dispatch.keeping.watched import Watched, watch_of, watched, written_by
-from rushlight.engine.node import Port
+from rushlight.engine.node import Edge, Node, Port
 from rushlight.engine.saved import Constant, Packed, SavedOutput, Sparing, active_hooks
 from rushlight.storage import Counted, changes, is_exposed
 from rushlight.tensor import Tensor
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
     from rushlight.dispatch.declare import Op
     from rushlight.dispatch.plan import OpNode
-    from rushlight.engine.node import Edge, Node
 
 LARGE = 1 << 18  # bytes from which on memory is worth more than the pass
 SHARE = 0.1  # of the time of a product and its two gradients, that making its input again may take

@@ -12,7 +12,7 @@ from rushlight.dispatch.compute import compute
 from rushlight.dispatch.memory_views import view_at
 from rushlight.engine.saved import Constant, Packed, stale
 from rushlight.engine.views import chain_of, replay
-from rushlight.storage import bytes_before, counter_of, depend, independent, root_of, storage_of
+from rushlight.storage import Storage, bytes_before, counter_of, depend, independent, root_of, storage_of
 from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from rushlight.dispatch.declare import Op
     from rushlight.dispatch.plan import OpNode
     from rushlight.engine.node import Edge
-    from rushlight.storage import Storage
 
 
 class _Ask:

@@ -17,7 +17,7 @@ import numpy as np
 from rushlight.dispatch.keeping.bits import rehearsed
 from rushlight.dispatch.keeping.masks import ALONE, Mask, holders
 from rushlight.dispatch.keeping.rebuilt import LARGE, switch
-from rushlight.engine.node import Node, Port
+from rushlight.engine.node import Edge, Node, Port
 from rushlight.engine.saved import DETACHED, Constant
 from rushlight.storage import root_of
 from rushlight.tensor import Tensor, wrap
@@ -25,7 +25,6 @@ from rushlight.tensor import Tensor, wrap
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
     from rushlight.dispatch.plan import OpNode
-    from rushlight.engine.node import Edge
 
 BLOCK = 1 << 16  # elements looked at together, while the input and what is made of it are still there
 

@@ -18,13 +18,12 @@ from rushlight.dispatch.memory_views import view_at
 from rushlight.engine.saved import Packed, Sparing
 from rushlight.signs import turned
 from rushlight.storage import UNSEEN, bytes_before, depend, independent
-from rushlight.tensor import wrap
+from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
     from rushlight.dispatch.declare import Op
     from rushlight.dispatch.plan import OpNode
-    from rushlight.tensor import Tensor
 
 
 class Steady:

@@ -11,15 +11,13 @@ import math
 import os
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rushlight.basics import dtypes
 from rushlight.serialization.atomic import replacing
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 __all__ = ["CheckpointException", "FileSystemReader", "FileSystemWriter", "StorageReader", "StorageWriter"]
 

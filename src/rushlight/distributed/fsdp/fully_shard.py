@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.distributed.device_mesh import DeviceMesh, usual
 from rushlight.distributed.fsdp.parts import Part
@@ -15,10 +15,7 @@ from rushlight.distributed.tensor.placement_types import Placement, Replicate, S
 from rushlight.nn.modules.container import ModuleDict, ModuleList
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
-
+from rushlight.tensor import Tensor
 
 __all__ = ["FSDPModule", "UnshardHandle", "fully_shard", "register_fsdp_forward_method"]
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from rushlight.basics.arrays import Array
 from rushlight.basics.groups import ProcessGroup
 from rushlight.distributed.debug import compared
 from rushlight.distributed.tensor.dtensor import ShardedParameter, spread
@@ -20,9 +21,6 @@ from rushlight.nn.parameter import Parameter
 from rushlight.overrides.public import made
 from rushlight.storage import root_of, settle
 from rushlight.tensor import Tensor, wrap
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
 
 __all__ = ["Lane", "Part", "gather", "whole"]
 

@@ -8,8 +8,8 @@ memory that has been gathered by then.  Units in which it does not happen pay no
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,9 +18,6 @@ from rushlight.distributed.fsdp.parts import Part, whole
 from rushlight.engine.saved import Sparing
 from rushlight.storage import bytes_before, root_of
 from rushlight.tensor import Tensor, wrap
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = ["Pieces"]
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from rushlight.autograd.function import Function
 from rushlight.basics import groups
+from rushlight.basics.dtypes import dtype
 from rushlight.basics.size import Size
 from rushlight.basics.state import modes
 from rushlight.distributed.collectives import broadcast
@@ -21,12 +22,6 @@ from rushlight.nn.parameter import Parameter
 from rushlight.overrides.protocol import DisableTorchFunctionSubclass
 from rushlight.overrides.public import made
 from rushlight.tensor import Tensor, alias, twin, wrap
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rushlight.basics.dtypes import dtype
-
 
 __all__ = ["DTensor", "ShardedParameter", "distribute_tensor", "local_of", "spread"]
 

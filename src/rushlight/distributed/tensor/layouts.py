@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from rushlight.basics.arrays import Array
 from rushlight.basics.groups import ProcessGroup
 from rushlight.distributed.device_mesh import DeviceMesh
 from rushlight.distributed.running import nothing, run
 from rushlight.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard, parts
 from rushlight.distributed.wire import moved, plain
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
 
 REDUCED = {"sum": "SUM", "avg": "SUM", "max": "MAX", "min": "MIN", "product": "PROD"}
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
+from rushlight.basics.arrays import Array
 from rushlight.basics.tree import tree_flatten, tree_map, tree_unflatten
 from rushlight.dispatch import functions
 from rushlight.dispatch.declare import OPS
@@ -27,9 +28,6 @@ from rushlight.overrides.listing import resolve_name
 from rushlight.overrides.protocol import unasked
 from rushlight.storage import bump, settle
 from rushlight.tensor import Tensor, alias, wrap
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
 
 # What is composed of operators of each element by itself, changes the dtype, or makes another tensor of the same shape; Python's methods.
 COMPOSED = frozenset(

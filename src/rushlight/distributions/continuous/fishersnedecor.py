@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import broadcast_all, tiny_of
 from rushlight.ops.random.gamma_sample import log_standard_gamma
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 __all__ = ["FisherSnedecor"]
 

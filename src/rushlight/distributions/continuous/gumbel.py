@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.basics.dtypes import finfo
 from rushlight.distributions.continuous.loc_scale import LocScale
 from rushlight.distributions.utils import euler_constant, tiny_of
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 __all__ = ["Gumbel"]
 

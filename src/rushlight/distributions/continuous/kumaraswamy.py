@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
@@ -13,11 +13,7 @@ from rushlight.distributions.continuous.uniform import Uniform
 from rushlight.distributions.transformed_distribution import TransformedDistribution
 from rushlight.distributions.transforms import AffineTransform, PowerTransform
 from rushlight.distributions.utils import broadcast_all, eps_of, euler_constant, special, tiny_of
-
-if TYPE_CHECKING:
-    from typing import Self
-
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 __all__ = ["Kumaraswamy"]
 

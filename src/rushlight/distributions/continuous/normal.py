@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.basics.forwarding import forwarded
 from rushlight.distributions.continuous.loc_scale import LocScale
 from rushlight.distributions.exp_family import ExponentialFamily
 from rushlight.distributions.utils import standard_normal
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 __all__ = ["Normal"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from rushlight.basics.forwarding import forwarded
 from rushlight.distributions import constraints
@@ -14,8 +14,6 @@ from rushlight.distributions.transforms import AffineTransform, ExpTransform
 from rushlight.distributions.utils import broadcast_all
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from rushlight.distributions.constraints import _GreaterThanEq
     from rushlight.tensor import Tensor
 

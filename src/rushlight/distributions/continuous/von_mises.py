@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.basics.forwarding import forwarded
 from rushlight.distributions import constraints
@@ -12,9 +12,7 @@ from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import broadcast_all, special
 from rushlight.engine.modes import no_grad
 from rushlight.ops.random.von_mises_sample import von_mises
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 __all__ = ["VonMises"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
@@ -11,11 +11,7 @@ from rushlight.distributions.continuous.exponential import Exponential
 from rushlight.distributions.transformed_distribution import TransformedDistribution
 from rushlight.distributions.transforms import AffineTransform, PowerTransform
 from rushlight.distributions.utils import broadcast_all, euler_constant
-
-if TYPE_CHECKING:
-    from typing import Self
-
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 __all__ = ["Weibull"]
 

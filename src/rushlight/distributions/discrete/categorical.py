@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from rushlight.basics.dtypes import finfo
 from rushlight.basics.forwarding import forwarded
@@ -16,8 +16,6 @@ from rushlight.distributions.utils import lazy_property, logits_to_probs, probs_
 from rushlight.engine.modes import no_grad
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from rushlight.distributions.constraints import _IntegerInterval
     from rushlight.tensor import Tensor
 

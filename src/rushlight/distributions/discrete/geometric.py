@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.dispatch.named import named
 from rushlight.dispatch.operands import raw
@@ -12,9 +12,7 @@ from rushlight.distributions.discrete.by_probs import ByProbs
 from rushlight.distributions.utils import broadcast_all, functional, special, tiny_of
 from rushlight.engine.modes import no_grad
 from rushlight.levels.batch import everything
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 __all__ = ["Geometric"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
@@ -12,9 +12,7 @@ from rushlight.distributions.discrete.categorical import ByCategorical
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import broadcast_all
 from rushlight.engine.modes import no_grad
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 __all__ = ["Multinomial"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
@@ -11,9 +11,7 @@ from rushlight.distributions.discrete.by_probs import ByProbs
 from rushlight.distributions.utils import functional
 from rushlight.engine.modes import no_grad
 from rushlight.ops.random.gamma_sample import log_standard_gamma
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 __all__ = ["NegativeBinomial"]
 

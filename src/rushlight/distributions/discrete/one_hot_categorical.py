@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.basics.forwarding import forwarded
 from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
 from rushlight.distributions.discrete.categorical import ByCategorical
 from rushlight.distributions.utils import functional
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
 

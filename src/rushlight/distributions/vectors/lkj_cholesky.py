@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.dispatch.named import named
 from rushlight.distributions import constraints
@@ -13,9 +13,7 @@ from rushlight.distributions.continuous.beta import Beta
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import broadcast_all, tiny_of
 from rushlight.engine.modes import no_grad
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 __all__ = ["LKJCholesky"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.basics.forwarding import forwarded
 from rushlight.distributions import constraints
@@ -10,9 +10,7 @@ from rushlight.distributions.continuous.normal import Normal
 from rushlight.distributions.independent import Independent
 from rushlight.distributions.transformed_distribution import TransformedDistribution
 from rushlight.distributions.transforms import StickBreakingTransform
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 __all__ = ["LogisticNormal"]
 

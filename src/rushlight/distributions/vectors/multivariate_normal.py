@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 from rushlight.basics.forwarding import forwarded
 from rushlight.dispatch.named import linalg, named
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import lazy_property, standard_normal
-
-if TYPE_CHECKING:
-    from typing import Self
-
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 __all__ = ["FORMS", "MultivariateNormal", "OfCovariance", "factor_of", "half_log_det", "squared_mahalanobis"]
 

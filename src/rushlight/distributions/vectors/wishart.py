@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from numbers import Number
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 from rushlight.basics.caller import warn
 from rushlight.dispatch.named import linalg, named
@@ -13,11 +13,7 @@ from rushlight.distributions import constraints
 from rushlight.distributions.exp_family import ExponentialFamily
 from rushlight.distributions.vectors.multivariate_normal import FORMS, OfCovariance, factor_of, half_log_det
 from rushlight.ops.random.gamma_sample import log_standard_gamma
-
-if TYPE_CHECKING:
-    from typing import Self
-
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 __all__ = ["Wishart"]
 

@@ -19,19 +19,17 @@ import os
 import threading
 from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rushlight import cpu
 from rushlight.basics import heap
+from rushlight.basics.arrays import Array
 from rushlight.kernels.native import compiler as compiling
 from rushlight.kernels.native import divided, ufuncs
 from rushlight.kernels.native.compiler import SOURCES, find_compiler
 from rushlight.kernels.native.signatures import ABI, BFLOAT16, BYTES, FLOAT16, HALVES, MAPS, ROWS, SIGNATURES, TILES
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
 
 Tables = dict[Any, SimpleNamespace]
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.basics.state import Setting, modes
 from rushlight.dispatch.declare import OPS
@@ -14,10 +14,8 @@ from rushlight.dispatch.formats import contiguous_format, viewable
 from rushlight.dispatch.named import Named
 from rushlight.library.aten.shown import parts
 from rushlight.ops.attention.attention import probabilities, repeated
+from rushlight.ops.python.handing import Call
 from rushlight.tensor import Tensor, wrap
-
-if TYPE_CHECKING:
-    from rushlight.ops.python.handing import Call
 
 torch, functional = Named(""), Named("nn.functional")
 

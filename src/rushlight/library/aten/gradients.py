@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.autograd.run import grad as gradients
+from rushlight.basics.dtypes import dtype
 from rushlight.basics.state import Setting, modes
 from rushlight.dispatch.named import Named
 from rushlight.library.aten import values, windows
 from rushlight.ops.python.aten import handed, public
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from rushlight.basics.dtypes import dtype
-
 
 torch, functional = Named(""), Named("nn.functional")
 

@@ -10,20 +10,16 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.basics.state import modes, special
-from rushlight.dispatch.declare import OPS
+from rushlight.dispatch.declare import OPS, Op
 from rushlight.dispatch.named import Named
+from rushlight.engine.node import Node
 from rushlight.library.aten.shown import LAST, REDUCTIONS, Declared, by_name, listed, parts, removed
 from rushlight.ops.python.classes import leaves
-from rushlight.ops.python.handing import named
+from rushlight.ops.python.handing import Call, named
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from rushlight.dispatch.declare import Op
-    from rushlight.engine.node import Node
-    from rushlight.ops.python.handing import Call
 
 torch = Named("")
 Gradients = Callable[[Any, int, Any], Any]

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rushlight.basics import dtypes
 from rushlight.dispatch.named import named
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 _GROUPS = (32, 64, 128, 256)
 _KINDS = (dtypes.float32, dtypes.bfloat16, dtypes.float16)

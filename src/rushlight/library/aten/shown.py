@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from rushlight.basics.dtypes import of
-from rushlight.dispatch.declare import OPS
+from rushlight.dispatch.declare import OPS, Op
 from rushlight.ops.python.aten import names
 from rushlight.ops.python.handing import Shown
 from rushlight.tensor import Tensor, wrap
-
-if TYPE_CHECKING:
-    from rushlight.dispatch.declare import Op
 
 Rule: TypeAlias = "Callable[[Op, tuple[Any, ...], tuple[Any, ...]], Shown | None]"
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rushlight.dispatch.declare import Op
 from rushlight.library.aten.shown import REDUCTIONS, listed, word
-
-if TYPE_CHECKING:
-    from rushlight.dispatch.declare import Op
-    from rushlight.ops.python.handing import Call, Shown
+from rushlight.ops.python.handing import Call, Shown
 
 
 def windowed(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Shown:

@@ -5,21 +5,17 @@ from __future__ import annotations
 import builtins
 import operator
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.basics import dtypes
+from rushlight.basics.devices import device
+from rushlight.basics.dtypes import dtype
 from rushlight.basics.naming import called
+from rushlight.dispatch.formats import memory_format
 from rushlight.dispatch.named import Named
 from rushlight.dispatch.registry import NAMESPACES
-from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from rushlight.basics.devices import device
-    from rushlight.basics.dtypes import dtype
-    from rushlight.dispatch.formats import memory_format
-    from rushlight.generator import Generator
-    from rushlight.tensor import layout
-
+from rushlight.generator import Generator
+from rushlight.tensor import Tensor, layout
 
 torch, functional = Named(""), Named("nn.functional")
 REDUCTIONS = ("none", "mean", "sum")

@@ -12,10 +12,11 @@ from __future__ import annotations
 import threading
 import weakref
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from rushlight.basics.arrays import Array
 from rushlight.basics.state import modes
 from rushlight.kernels import allocator
 from rushlight.memory.budgets import pages
@@ -32,9 +33,6 @@ from rushlight.stores.errors import StoreError, frameless
 from rushlight.stores.files import Spill
 from rushlight.stores.region import Watch
 from rushlight.tensor import LEAF, Tensor
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
 
 STATE, SAVED, GRADIENT, PARAMETER = "optimizer_state", "activation", "gradient", "parameter"
 AHEAD = 24  # saved tensors that may be read ahead

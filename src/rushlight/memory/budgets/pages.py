@@ -15,15 +15,13 @@ import numpy as np
 from rushlight.dispatch.keeping import gates
 from rushlight.engine.saved import Packed
 from rushlight.signs import turn
-from rushlight.storage import counter_of, depend, in_order, independent, memory_of, root_of, storage_of
+from rushlight.storage import Storage, counter_of, depend, in_order, independent, memory_of, root_of, storage_of
 from rushlight.stores.region import Elsewhere
-from rushlight.tensor import wrap
+from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
     from rushlight.basics.arrays import Array
-    from rushlight.storage import Storage
     from rushlight.stores.files import Piece, Spill
-    from rushlight.tensor import Tensor
 
 SMALL = 1 << 16  # bytes below which an array is not worth the trouble
 

@@ -5,18 +5,16 @@ from __future__ import annotations
 import contextlib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rushlight.basics import heap
+from rushlight.basics.devices import device
 from rushlight.kernels import allocator
 from rushlight.memory.counting import holders
 from rushlight.memory.recordings import recorder
 from rushlight.memory.recordings.recording import ALLOC, CATEGORIES, CATEGORY, FREE, Recording
-
-if TYPE_CHECKING:
-    from rushlight.basics.devices import device
 
 
 def human(count: float) -> str:

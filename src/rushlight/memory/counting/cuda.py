@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rushlight.basics.devices import device
 from rushlight.memory.counting.account import (
     max_memory_allocated,
     memory_allocated,
@@ -13,10 +14,6 @@ from rushlight.memory.counting.account import (
     trim,
 )
 from rushlight.memory.recordings.recorder import record_history
-
-if TYPE_CHECKING:
-    from rushlight.basics.devices import device
-
 
 __all__ = ["empty_cache", "max_memory_allocated", "max_memory_reserved", "memory_allocated", "memory_reserved",
            "memory_stats", "memory_summary", "reset_peak_memory_stats"]  # fmt: skip

@@ -7,12 +7,14 @@ import inspect
 import sys
 from collections.abc import Iterator
 from itertools import compress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from rushlight.basics.arrays import Array
 from rushlight.dispatch.keeping.masks import Mask
 from rushlight.dispatch.keeping.unmade import place_of
+from rushlight.dispatch.plan import OpNode
 from rushlight.engine.node import Node
 from rushlight.engine.saved import Packed, PackedResults
 from rushlight.memory.budgets.paged import complete, present
@@ -23,10 +25,6 @@ from rushlight.nn.parameter import Parameter
 from rushlight.optim.optimizer import Optimizer
 from rushlight.storage import root_of
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
-    from rushlight.dispatch.plan import OpNode
 
 UNKNOWN, PARAMETER, GRADIENT, OPTIMIZER_STATE, ACTIVATION, INPUT, TEMPORARY, AUTOGRAD_DETAIL = range(len(CATEGORIES))
 

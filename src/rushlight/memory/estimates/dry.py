@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 import weakref
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from rushlight.basics import caller, dtypes
+from rushlight.basics.arrays import Array
 from rushlight.basics.state import modes
 from rushlight.dispatch import call
 from rushlight.dispatch.compute import HALVES, compute, goes_in_blocks
+from rushlight.dispatch.declare import Op
 from rushlight.dispatch.shapes import Made, order_of
 from rushlight.engine import inplace
 from rushlight.levels import Level
@@ -19,12 +22,6 @@ from rushlight.memory.counting.holders import ACTIVATION, saved_arrays
 from rushlight.memory.estimates.standins import FORWARD_WORK, LARGE, Tally, like, standin
 from rushlight.storage import root_of
 from rushlight.tensor import Tensor, wrap
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rushlight.basics.arrays import Array
-    from rushlight.dispatch.declare import Op
 
 ndarray = np.ndarray
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from sys import getrefcount
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,11 +12,12 @@ from rushlight.basics.arrays import Array
 from rushlight.dispatch.keeping.blocks import BLOCK, LARGE
 from rushlight.dispatch.keeping.remade import Rebuilt
 from rushlight.dispatch.keeping.spare import spare
-from rushlight.dispatch.plan import arguments, fetch
+from rushlight.dispatch.plan import Formula, arguments, fetch
 from rushlight.dispatch.shapes import order_of
 from rushlight.engine.accumulate import accumulated, gone, is_dense, prepared, same_layout
 from rushlight.engine.conform import Part, expands, fits, mismatch
 from rushlight.engine.deferred import Deferred
+from rushlight.engine.node import Node
 from rushlight.engine.reach import count_contributions
 from rushlight.engine.rows import Rows
 from rushlight.engine.run import Run
@@ -25,10 +26,6 @@ from rushlight.memory.counting.holders import ACTIVATION, GRADIENT, TEMPORARY, s
 from rushlight.memory.estimates.dry import DryLevel
 from rushlight.memory.estimates.standins import BACKWARD_WORK, owns, standin
 from rushlight.tensor import LEAF, Tensor, wrap
-
-if TYPE_CHECKING:
-    from rushlight.dispatch.plan import Formula
-    from rushlight.engine.node import Node
 
 ndarray = np.ndarray
 

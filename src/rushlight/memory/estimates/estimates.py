@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.kernels.native import loader
 from rushlight.memory.counting.account import human
 from rushlight.memory.estimates.processes import Share
 from rushlight.memory.recordings.recording import Recording
 from rushlight.stores.errors import bytes_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 PHASES = ("before the first step", "forward", "backward", "the optimizer's step")
 

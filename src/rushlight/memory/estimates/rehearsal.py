@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 import math
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from rushlight.basics.arrays import Array
 from rushlight.basics.state import Setting, modes
 from rushlight.basics.tree import tree_flatten, tree_unflatten
 from rushlight.engine.node import edge_of
@@ -28,11 +29,6 @@ from rushlight.optim.fusing import InBackward
 from rushlight.optim.optimizer import Optimizer
 from rushlight.storage import root_of
 from rushlight.tensor import LEAF, Tensor, wrap
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rushlight.basics.arrays import Array
 
 PRIMES = (5, 7, 11, 13, 17, 19, 23)  # sizes of a parameter that stands for others of as many dimensions
 

@@ -10,21 +10,18 @@ from __future__ import annotations
 import math
 import mmap
 import weakref
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rushlight.basics.addresses import reserved
+from rushlight.basics.arrays import Array
 from rushlight.dispatch.keeping.unmade import is_outline
 from rushlight.dispatch.shapes import order_of
 from rushlight.memory.counting.holders import ACTIVATION, GRADIENT, INPUT, OPTIMIZER_STATE, PARAMETER, TEMPORARY
 from rushlight.memory.recordings.recording import ALLOC, CATEGORIES, CATEGORY, FREE, PHASE, Recording
 from rushlight.storage import root_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rushlight.basics.arrays import Array
 
 LARGE = 1 << 16  # bytes from which on an array is a stand-in: smaller ones are real, and computed with
 KEPT = (PARAMETER, GRADIENT, OPTIMIZER_STATE, INPUT)

@@ -11,17 +11,14 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rushlight import cpu, kernels
+from rushlight.basics.arrays import Array
 from rushlight.kernels.native.loader import cache_folder
 from rushlight.stores.files import Spill
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
-
 
 ONCE = 1 << 24  # bytes of the arrays that are measured with
 _known: dict[str, Machine] = {}

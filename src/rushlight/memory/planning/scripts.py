@@ -6,7 +6,7 @@ import itertools
 import os
 import threading
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from time import perf_counter
@@ -26,8 +26,6 @@ from rushlight.nn.modules import module as nn_module
 from rushlight.optim.optimizer import Optimizer, register_optimizer_step_post_hook
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rushlight.nn.modules.module import Module
 
 STEPS = 4  # whose times are taken; the first begins them

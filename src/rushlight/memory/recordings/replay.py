@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from rushlight.basics.arrays import Array
 from rushlight.memory.recordings.recording import ALLOC, CATEGORIES, CATEGORY, FREE, PHASE, PHASES, Frame, Recording
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
 
 TELLING = ("unknown", "temporary", "autograd_detail", "input", "activation", "gradient", "optimizer_state", "parameter")
 """Categories, the most telling last: what a block is remembered as."""

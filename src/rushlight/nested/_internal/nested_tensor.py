@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
+from rushlight.basics.devices import device
+from rushlight.basics.dtypes import dtype
 from rushlight.nested.build import nested_tensor_from_jagged, packed
 from rushlight.nested.ragged import NestedInt, ragged
 from rushlight.nested.tensor import NestedTensor
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rushlight.basics.devices import device
-    from rushlight.basics.dtypes import dtype
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 __all__ = ["NestedTensor", "ViewBufferFromNested", "ViewNestedFromBuffer", "buffer_from_jagged", "get_tensor_symint", "jagged_from_list", "nested_view_from_values_offsets",
            "nested_view_from_values_offsets_lengths"]  # fmt: skip

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, TypedDict
 
 from rushlight import absent
+from rushlight.basics.devices import device
+from rushlight.basics.size import Size
 from rushlight.dispatch.named import named
 from rushlight.func import vmap
 from rushlight.nn.functional import pad
 from rushlight.overrides.index_mode import TransformGetItemToIndex
-
-if TYPE_CHECKING:
-    from rushlight.basics.devices import device
-    from rushlight.basics.size import Size
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 __all__ = ["BlockMask", "FlexKernelOptions", "and_masks", "create_block_mask", "create_mask", "flex_attention",
            "noop_mask", "or_masks"]  # fmt: skip

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 from rushlight.autograd import Function
 from rushlight.basics import caller
 from rushlight.basics.state import modes
+from rushlight.dispatch.plan import OpNode
 from rushlight.tensor import Tensor
 
 # Where tensors are in a tuple, each with a nested tensor of its places, or None for one that is not nested.
 Places: TypeAlias = dict[int, Any]
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rushlight.dispatch.plan import OpNode
 
 
 class BackwardHookFunction(Function):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from rushlight.basics.caller import warn
+from rushlight.basics.devices import device
 from rushlight.basics.devices import device as Device
 from rushlight.basics.dtypes import dtype
 from rushlight.dispatch import functions as ops
@@ -16,9 +17,6 @@ from rushlight.nn.base.conversion import _SETTINGS
 from rushlight.nn.base.tree import Tree
 from rushlight.nn.parameter import Parameter, is_lazy
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from rushlight.basics.devices import device
 
 _TO_FORMS = (
     "to() received an invalid combination of arguments - got ({got}), but expected one of:\n"

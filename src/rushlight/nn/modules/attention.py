@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rushlight.basics.devices import device
 from rushlight.basics.state import modes
 from rushlight.dispatch import functions as ops
 from rushlight.nn import functional as F
@@ -12,9 +13,6 @@ from rushlight.nn.modules.linear import NonDynamicallyQuantizableLinear
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
 from rushlight.tensor import Tensor, strided
-
-if TYPE_CHECKING:
-    from rushlight.basics.devices import device
 
 
 class MultiheadAttention(Module):

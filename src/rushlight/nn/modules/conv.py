@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
+from rushlight.basics.devices import device
+from rushlight.basics.dtypes import dtype
 from rushlight.basics.lazily import lazily
 from rushlight.dispatch import functions as ops
 from rushlight.nn import functional as F
@@ -13,12 +16,6 @@ from rushlight.nn.modules.module import Module
 from rushlight.nn.modules.utils import _pair, _reverse_repeat_tuple, _single, _triple
 from rushlight.nn.parameter import Parameter
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rushlight.basics.devices import device
-    from rushlight.basics.dtypes import dtype
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
+from rushlight.basics.devices import device
+from rushlight.basics.dtypes import dtype
 from rushlight.nn.modules.conv import (
     Conv1d,
     Conv2d,
@@ -15,12 +18,6 @@ from rushlight.nn.modules.conv import (
 from rushlight.nn.modules.lazy import LazyModuleMixin
 from rushlight.nn.parameter import UninitializedParameter
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rushlight.basics.devices import device
-    from rushlight.basics.dtypes import dtype
 
 __all__ = [
     "LazyConv1d",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rushlight.basics.devices import device
+from rushlight.basics.dtypes import dtype
 from rushlight.dispatch import functions as ops
 from rushlight.nn import functional as F
 from rushlight.nn import init
@@ -12,10 +14,6 @@ from rushlight.nn.modules.lazy import LazyModuleMixin
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter, UninitializedParameter
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from rushlight.basics.devices import device
-    from rushlight.basics.dtypes import dtype
 
 __all__ = ["Bilinear", "Identity", "LazyLinear", "Linear"]
 

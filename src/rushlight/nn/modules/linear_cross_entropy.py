@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rushlight.basics.devices import device
+from rushlight.basics.dtypes import dtype
 from rushlight.nn import functional as F
 from rushlight.nn.base.loss_base import _WeightedLoss
 from rushlight.nn.modules.linear import Linear
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from rushlight.basics.devices import device
-    from rushlight.basics.dtypes import dtype
 
 
 class LinearCrossEntropyOptions:

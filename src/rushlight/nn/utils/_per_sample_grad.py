@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.autograd.function import Function
+from rushlight.basics.tree import Spec
 from rushlight.func import functional_call, vmap
 from rushlight.nn.modules.batchnorm import _BatchNorm
 from rushlight.nn.modules.module import Module
 from rushlight.nn.modules.rnn import RNNBase
 from rushlight.tensor import Tensor
 from rushlight.utils import _pytree
-
-if TYPE_CHECKING:
-    from rushlight.basics.tree import Spec
 
 __all__ = ["call_for_per_sample_grads"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
@@ -20,8 +20,6 @@ from rushlight.nn.modules.module import Module
 from rushlight.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from rushlight.autograd.function_vmap import VmapInfo
     from rushlight.basics.arrays import Array
     from rushlight.basics.size import Size

@@ -11,8 +11,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rushlight.basics.dtypes import dtype
 from rushlight.engine.modes import no_grad
 from rushlight.nn import init
 from rushlight.nn.modules.conv import Conv1d, Conv2d, Conv3d, _ConvNd
@@ -22,9 +23,6 @@ from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
 from rushlight.nn.utils.frozen import FrozenConv, FrozenLinear
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from rushlight.basics.dtypes import dtype
 
 __all__ = ["LoRA", "apply", "load_lora_state_dict", "lora_layers", "lora_state_dict", "merge", "unload", "unmerge"]
 

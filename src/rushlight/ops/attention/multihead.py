@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.basics import caller
+from rushlight.basics.dtypes import dtype
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import function
 from rushlight.ops.attention.attention import scaled_dot_product_attention
 from rushlight.ops.linear.matmul import linear
 from rushlight.ops.norm.softmax import softmax_op
 from rushlight.ops.random.dropout import dropout
-
-if TYPE_CHECKING:
-    from rushlight.basics.dtypes import dtype
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 F = "nn.functional"
 

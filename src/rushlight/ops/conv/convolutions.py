@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -32,10 +32,7 @@ from rushlight.kernels.rows import across
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.reduce.sums import sum_op
 from rushlight.ops.shape.reshape import reshape_op, slice_op, sum_to
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
-
+from rushlight.tensor import Tensor
 
 add_across = across(np.add)
 COMPLEX_HALF = (complex32, complex32.numpy)

@@ -6,9 +6,9 @@ Legend: N images, C channels, S input sizes, L output sizes, K kernel sizes. A g
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -33,9 +33,6 @@ from rushlight.ops.conv.resample import resample_op
 from rushlight.ops.elementwise.convert import in_order_of
 from rushlight.ops.shape.reshape import reshape_op
 from rushlight.tensor import Tensor, wrap
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 # Operators -------------------------------------------------------------------------------------------
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -18,11 +19,7 @@ from rushlight.dispatch.registry import function, op
 from rushlight.dispatch.rules import laid_out
 from rushlight.kernels.reference import keys
 from rushlight.kernels.reference.resample import Taps
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 
 @op(linear=True, half=None, batch=families.shifted)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -18,11 +19,7 @@ from rushlight.kernels.reference.windows import Geometry, out_sizes
 from rushlight.ops.conv.convolutions import spread
 from rushlight.ops.elementwise.convert import copy, in_order_of
 from rushlight.ops.shape.reshape import permute_op, reshape_op
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 
 @op(aten=("im2col",), aten_call="columns", linear=True, batch=families.images)

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rushlight.basics import caller, dtypes
+from rushlight.basics.arrays import Array
+from rushlight.basics.devices import device
+from rushlight.basics.dtypes import dtype
 from rushlight.dispatch.options import META, check_options, made, no_values, numpy_dtype
 from rushlight.dispatch.registry import function
 from rushlight.ops.create.from_python import array_from, convert, warn_of_copies
 from rushlight.ops.create.interchange import from_capsule, imported
 from rushlight.storage import Storage, expose
-from rushlight.tensor import Tensor, wrap
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
-    from rushlight.basics.devices import device
-    from rushlight.basics.dtypes import dtype
-    from rushlight.tensor import layout
+from rushlight.tensor import Tensor, layout, wrap
 
 
 @function()

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rushlight.basics import caller, dtypes
+from rushlight.basics.arrays import Array
+from rushlight.basics.devices import device
+from rushlight.basics.dtypes import dtype
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.compute import check_numbers, fitted
 from rushlight.dispatch.dims import as_int
-from rushlight.dispatch.formats import empty_in_format
+from rushlight.dispatch.formats import empty_in_format, memory_format
 from rushlight.dispatch.options import (
     META,
     blank,
@@ -28,16 +32,7 @@ from rushlight.dispatch.options import (
 )
 from rushlight.dispatch.registry import function
 from rushlight.engine.conform import tensor_functions
-from rushlight.tensor import Tensor, strided
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rushlight.basics.arrays import Array
-    from rushlight.basics.devices import device
-    from rushlight.basics.dtypes import dtype
-    from rushlight.dispatch.formats import memory_format
-    from rushlight.tensor import layout
+from rushlight.tensor import Tensor, layout, strided
 
 
 def in_sparse_layout(kind: layout, size: tuple[int, ...], dtype: dtype | None, requires_grad: bool) -> Tensor:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rushlight.basics import caller, dtypes
+from rushlight.basics.arrays import Array
 from rushlight.basics.dtype_words import as_number
 from rushlight.basics.dtypes import is_complex, real_of, warn_of_lost_parts
 from rushlight.basics.foreign import is_theirs, kind_of
 from rushlight.kernels.dispatch import recast
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
 
 ndarray = np.ndarray
 INT64 = np.dtype(np.int64)

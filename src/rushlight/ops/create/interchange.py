@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.basics.arrays import Array
+from rushlight.basics.devices import device
 from rushlight.dispatch.registry import function
 from rushlight.engine.node import edge_of
 from rushlight.signs import CONJ
 from rushlight.storage import expose
 from rushlight.tensor import Tensor, wrap
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
-    from rushlight.basics.devices import device
 
 BFLOAT, UINT = 4, 1  # DLPack's codes of kinds of numbers
 

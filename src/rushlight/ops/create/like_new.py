@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from rushlight.basics.arrays import Array
+from rushlight.basics.devices import device
+from rushlight.basics.dtypes import dtype
 from rushlight.basics.foreign import kind_of
 from rushlight.basics.state import special
 from rushlight.dispatch.dims import listed
-from rushlight.dispatch.formats import empty_in_format, order_in_format
+from rushlight.dispatch.formats import empty_in_format, memory_format, order_in_format
 from rushlight.dispatch.options import (
     META,
     Nowhere,
@@ -25,14 +28,7 @@ from rushlight.dispatch.options import (
 from rushlight.dispatch.registry import function
 from rushlight.ops.create.factories import fill_array, in_sparse_layout
 from rushlight.ops.create.from_python import array_from, warn_of_copies
-from rushlight.tensor import Tensor, strided
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
-    from rushlight.basics.devices import device
-    from rushlight.basics.dtypes import dtype
-    from rushlight.dispatch.formats import memory_format
-    from rushlight.tensor import layout
+from rushlight.tensor import Tensor, layout, strided
 
 
 def like(

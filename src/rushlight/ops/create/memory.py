@@ -5,11 +5,14 @@ from __future__ import annotations
 import copy
 import copyreg
 import importlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from rushlight.basics import caller, devices
+from rushlight.basics.devices import device
+from rushlight.basics.dtypes import dtype
 from rushlight.basics.errors import explained
 from rushlight.basics.foreign import kind_of
 from rushlight.basics.state import Setting, modes
@@ -27,14 +30,7 @@ from rushlight.overrides.public import made
 from rushlight.signs import turn, turned
 from rushlight.storage import Storage, bytes_before, move, owner_of, root_of, storage_of
 from rushlight.storage import copied as storage_copied
-from rushlight.tensor import Tensor, alias, twin, wrap
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rushlight.basics.devices import device
-    from rushlight.basics.dtypes import dtype
-    from rushlight.tensor import layout
+from rushlight.tensor import Tensor, alias, layout, twin, wrap
 
 # Other memory ---------------------------------------------------------------------------------------
 

@@ -12,16 +12,14 @@ import sys
 import weakref
 from functools import cache
 from sys import getrefcount
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from rushlight.basics.arrays import Array
 from rushlight.dispatch.memory_views import view_at
 from rushlight.storage import Storage, root_of, storage_of
 from rushlight.tensor import Tensor, strided, wrap
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
 
 _UNTRACKED: dict[str, Any] = {"trackfd": False} if sys.version_info >= (3, 13) else {}
 

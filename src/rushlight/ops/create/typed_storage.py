@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn, Self
 
 import numpy as np
 
@@ -17,10 +17,6 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.memory_views import view_at
 from rushlight.storage import Storage, settle, storage_of
 from rushlight.tensor import Tensor, wrap
-
-if TYPE_CHECKING:
-    from typing import Self
-
 
 __all__ = ["TypedStorage"]
 

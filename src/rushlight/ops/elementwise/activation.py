@@ -6,7 +6,7 @@ They save their input; kernels compute the first derivatives, the formulas of op
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -23,9 +23,7 @@ from rushlight.kernels.dispatch import up
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.elementwise.floats import is_float, mapped, require, widened
 from rushlight.ops.elementwise.shared import in_blocks
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 F = "nn.functional"
 

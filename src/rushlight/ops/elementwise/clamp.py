@@ -5,13 +5,14 @@ Their gradients depend on which element was chosen alone, so that is what they k
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rushlight.backends.numpy import backend
 from rushlight.basics import caller, dtypes
 from rushlight.basics.dtype_words import older
+from rushlight.basics.dtypes import dtype
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import call
 from rushlight.dispatch.compute import cast, check_numbers, fitted
@@ -32,9 +33,6 @@ from rushlight.ops.elementwise.shared import (
     tensor_first,
 )
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from rushlight.basics.dtypes import dtype
 
 ndarray = np.ndarray
 PLAIN = (float, int, type(None))  # the bounds that need no care between floating-point numbers

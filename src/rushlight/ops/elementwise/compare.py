@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from rushlight.basics.dtype_words import older
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.operands import raw
-from rushlight.dispatch.registry import elementwise, function, inplace_of, publish_inplace
+from rushlight.dispatch.registry import Operator, elementwise, function, inplace_of, publish_inplace
 from rushlight.kernels.dispatch import bits
 from rushlight.kernels.pointwise.orders import in_one_order
 from rushlight.ops.elementwise.shared import complex_refused, nothing, require_tensors, tensor_first
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rushlight.dispatch.registry import Operator
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 
 def _comparison(ufunc: np.ufunc, **settings: Any) -> Callable[[Callable[..., Any]], Operator]:

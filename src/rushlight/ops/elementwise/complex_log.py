@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
+from rushlight.basics.arrays import Array
 
 
 def complex_log1p(x: Array) -> Array:

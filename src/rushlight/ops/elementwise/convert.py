@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.basics.devices import device
 from rushlight.basics.devices import device as device_class
-from rushlight.basics.dtypes import warn_of_lost_parts
+from rushlight.basics.dtypes import dtype, warn_of_lost_parts
 from rushlight.basics.eights import EIGHTS, widened
 from rushlight.basics.foreign import kind_of
 from rushlight.basics.naming import called
@@ -24,6 +26,7 @@ from rushlight.dispatch.formats import (
     has_format,
     is_format,
     lies_channels_last,
+    memory_format,
     order_in_format,
     preserve_format,
     shows_format,
@@ -34,13 +37,6 @@ from rushlight.dispatch.registry import function, op
 from rushlight.engine.conform import cast_array, tensor_functions
 from rushlight.kernels.pointwise.copies import copied, move
 from rushlight.tensor import Tensor, alias, wrap
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rushlight.basics.devices import device
-    from rushlight.basics.dtypes import dtype
-    from rushlight.dispatch.formats import memory_format
 
 
 @op(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -15,11 +16,7 @@ from rushlight.kernels.dispatch import of_halves
 from rushlight.kernels.rows import across
 from rushlight.ops.elementwise.arith import by, conj, own_conj
 from rushlight.ops.elementwise.shared import floating_into, nothing, tensor_first, times
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 
 @elementwise(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from rushlight.backends.numpy import backend
 from rushlight.basics.dtypes import HALVES
@@ -17,9 +16,7 @@ from rushlight.kernels.dispatch import up
 from rushlight.ops.elementwise.floats import is_float, require
 from rushlight.ops.elementwise.rectifier import outside, publish_inplace
 from rushlight.ops.elementwise.shared import factor
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 F = "nn.functional"
 

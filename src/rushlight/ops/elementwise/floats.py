@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.basics.arrays import Array
 from rushlight.basics.dtype_words import older
 from rushlight.basics.state import modes
 from rushlight.kernels.dispatch import recast, room
 from rushlight.kernels.reference.special import in_blocks
 from rushlight.ops.elementwise.convert import cast
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from rushlight.basics.arrays import Array
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 FLOAT32 = np.dtype(np.float32)
 

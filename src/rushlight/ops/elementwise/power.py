@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import cmath
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rushlight import kernels
 from rushlight.backends.numpy import backend
 from rushlight.basics import dtypes
+from rushlight.basics.dtypes import dtype
 from rushlight.dispatch import call
 from rushlight.dispatch.compute import fitted
 from rushlight.dispatch.declare import Array
@@ -24,9 +25,6 @@ from rushlight.ops.elementwise.floats import is_float
 from rushlight.ops.elementwise.shared import SMALL, dtype_of, floating_into, keep, nothing, over, result_type_of, times
 from rushlight.ops.elementwise.unary import log
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from rushlight.basics.dtypes import dtype
 
 ndarray = np.ndarray
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -23,14 +23,11 @@ from rushlight.dispatch.keeping.blocks import LARGE, by_blocks
 from rushlight.dispatch.operands import check_tensor, raw
 from rushlight.dispatch.options import made
 from rushlight.dispatch.registry import NAMESPACES, elementwise, function, inplace_of, known_as, op
-from rushlight.generator import default_generator
+from rushlight.generator import Generator, default_generator
 from rushlight.ops.elementwise.floats import is_float, is_real, require
 from rushlight.ops.elementwise.shared import limited, recording
 from rushlight.ops.random.random import source
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from rushlight.generator import Generator
 
 F = "nn.functional"
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -23,9 +24,6 @@ from rushlight.ops.elementwise.convert import to_dtype
 from rushlight.ops.elementwise.power import pow_op
 from rushlight.ops.elementwise.shared import complex_refused, keep, nothing, require_tensors, tensor_first, times
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def _unordered(name: str) -> Callable[[str], Exception]:

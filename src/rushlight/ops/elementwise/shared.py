@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rushlight.backends.numpy import backend
 from rushlight.basics import dtypes
+from rushlight.basics.dtypes import dtype
 from rushlight.basics.foreign import kind_of
 from rushlight.basics.state import modes
 from rushlight.dispatch import call, families, shapes
 from rushlight.dispatch.compute import compute
-from rushlight.dispatch.declare import Array
+from rushlight.dispatch.declare import Array, Op
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import op
 from rushlight.kernels.dispatch import is_half, of_halves
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from rushlight.basics.dtypes import dtype
-    from rushlight.dispatch.declare import Op
 
 ndarray = np.ndarray
 BLOCK = 1 << 16

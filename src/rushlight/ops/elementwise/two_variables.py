@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +22,6 @@ from rushlight.ops.elementwise.power import in_dtype
 from rushlight.ops.elementwise.shared import in_blocks, keep, number, require_tensors
 from rushlight.ops.elementwise.unary import exp, exp2
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 # atan2 -----------------------------------------------------------------------------------------------
 

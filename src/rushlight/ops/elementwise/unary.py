@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,17 +12,14 @@ from rushlight.backends.numpy import backend
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch import functions as ops
 from rushlight.dispatch.compute import beside_number
-from rushlight.dispatch.declare import Array
+from rushlight.dispatch.declare import Array, Op
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import elementwise, function, op
 from rushlight.ops.elementwise.arith import by, conj, own_conj
 from rushlight.ops.elementwise.complex_log import complex_log1p
 from rushlight.ops.elementwise.divide import per
 from rushlight.ops.elementwise.shared import complex_refused, floating_into, keep, over, times
-
-if TYPE_CHECKING:
-    from rushlight.dispatch.declare import Op
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 F = "nn.functional"
 ndarray, FLOAT32, FLOAT64 = np.ndarray, np.dtype(np.float32), np.dtype(np.float64)

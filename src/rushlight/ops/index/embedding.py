@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from rushlight.dispatch.dims import also_named, as_int
 from rushlight.dispatch.operands import check_tensor, one_number, raw
 from rushlight.dispatch.options import shape_alone
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
+from rushlight.dispatch.rules import Making
 from rushlight.engine import inplace
 from rushlight.engine.conform import tensor_functions
 from rushlight.engine.rows import Rows
@@ -24,9 +25,6 @@ from rushlight.ops.elementwise.convert import cast
 from rushlight.ops.shape.reshape import unsqueeze_op
 from rushlight.signs import to_hold
 from rushlight.tensor import Tensor, wrap
-
-if TYPE_CHECKING:
-    from rushlight.dispatch.rules import Making
 
 F = "nn.functional"
 

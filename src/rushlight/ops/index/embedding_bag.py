@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from rushlight.dispatch.keeping.blocks import BLOCK
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.options import on_meta_alone
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
+from rushlight.dispatch.rules import Making
 from rushlight.kernels.dispatch import parts_of_rows, up
 from rushlight.ops.index.embedding import (
     check_frequency,
@@ -29,9 +30,6 @@ from rushlight.ops.index.embedding import (
     wrapped_padding,
 )
 from rushlight.tensor import Tensor, wrap
-
-if TYPE_CHECKING:
-    from rushlight.dispatch.rules import Making
 
 F = "nn.functional"
 BAGS = 1 << 14  # numbers of bags that are made together

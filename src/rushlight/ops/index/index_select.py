@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import call, families, shapes
 from rushlight.dispatch.compute import cast as as_array
 from rushlight.dispatch.compute import fitted
-from rushlight.dispatch.declare import Array
+from rushlight.dispatch.declare import Array, Op
 from rushlight.dispatch.dims import numpy_names, wrap_dim
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.outs import moving
@@ -28,9 +28,6 @@ from rushlight.ops.index.scatter import number
 from rushlight.ops.reduce.sums import sum_op
 from rushlight.ops.shape.reshape import reshape_op
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from rushlight.dispatch.declare import Op
 
 
 def place(index: Array | slice, dim: int) -> tuple[Any, ...]:

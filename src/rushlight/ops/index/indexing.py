@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
+from rushlight.basics.arrays import Array
 from rushlight.basics.dtypes import is_complex, real_of, warn_of_lost_parts
 from rushlight.basics.foreign import is_theirs, kind_of
 from rushlight.basics.state import modes, special
@@ -20,9 +21,6 @@ from rushlight.ops.elementwise.convert import copy_
 from rushlight.ops.shape.reshape import reshape_op, select_op, slice_op
 from rushlight.overrides.public import Unnoticed, met, of_method, retried, unfit
 from rushlight.tensor import Tensor, wrap
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
 
 ALL = slice(None)
 ndarray = np.ndarray

@@ -7,7 +7,7 @@ the tensors among it, in the places that are left.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from rushlight.basics.foreign import kind_of
 from rushlight.basics.state import RECORDED, modes, special, way_of
 from rushlight.dispatch import call, families, quick, shapes
 from rushlight.dispatch.compute import fitted
-from rushlight.dispatch.declare import Array, Arrays
+from rushlight.dispatch.declare import Array, Arrays, Op
 from rushlight.dispatch.operands import check_tensor, raw
 from rushlight.dispatch.registry import function, op
 from rushlight.dispatch.rules import laid_out
@@ -39,9 +39,6 @@ from rushlight.ops.index.raw_indices import accumulate_at
 from rushlight.ops.shape.reshape import slice_op
 from rushlight.storage import dependents
 from rushlight.tensor import Tensor, wrap
-
-if TYPE_CHECKING:
-    from rushlight.dispatch.declare import Op
 
 Slots = tuple[Any, ...]  # for each part of a NumPy index: None for all of a dimension, else which of the indices
 

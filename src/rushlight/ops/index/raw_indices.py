@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rushlight import kernels
+from rushlight.basics.arrays import Array
 from rushlight.dispatch.options import Nowhere
 from rushlight.levels.batch import everything
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
-
 
 UNSIGNED = {np.dtype(f"i{n}"): np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +15,7 @@ from rushlight.dispatch.registry import function, op
 from rushlight.kernels.pointwise.copies import copied
 from rushlight.ops.shape.diagonal import diagonal_of, diagonal_op, two_dims
 from rushlight.ops.shape.reshape import slice_op
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 
 @op(

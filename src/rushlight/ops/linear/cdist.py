@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,9 +18,7 @@ from rushlight.dispatch.rules import Making, of_laid_out
 from rushlight.kernels.dispatch import summed, up
 from rushlight.ops.shape.reshape import broadcast
 from rushlight.ops.shape.views import unsqueeze
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 SHORT = 64  # elements of rows up to which a product of longer ones costs less than passes over the distances
 MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -27,9 +27,7 @@ from rushlight.ops.linear.decompositions import (
     pack,
 )
 from rushlight.ops.linear.triangular import check_fits, clear_above, of_two_types, triangular_op
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 _TOGETHER = 64  # rows up to which NumPy's loop over a batch costs less than calls of LAPACK from here
 

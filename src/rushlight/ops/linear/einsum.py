@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,9 +20,7 @@ from rushlight.ops.linear.unfit import same_dtype
 from rushlight.ops.reduce.sums import fold_of, sum_op
 from rushlight.ops.shape.diagonal import diagonal
 from rushlight.ops.shape.views import permute
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 Labels = tuple[Any, ...]  # a name for each dimension of an operand: a letter, or an int for one behind the ellipsis
 SHORT = 32  # summands of a product of vectors

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from rushlight.backends.numpy import backend
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
+from rushlight.basics.arrays import Array
 
 _TOGETHER = 1 << 16  # elements of matrices whose factors are held at once
 _HEAVY = 1 << 19  # bytes

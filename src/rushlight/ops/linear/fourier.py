@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rushlight import kernels
 from rushlight.basics import dtypes
+from rushlight.basics.devices import device
 from rushlight.basics.dtype_words import older
+from rushlight.basics.dtypes import dtype
 from rushlight.basics.foreign import kind_of
 from rushlight.basics.naming import called
 from rushlight.dispatch import families, shapes
@@ -25,12 +27,7 @@ from rushlight.kernels.fourier import working_bytes
 from rushlight.kernels.reference.fourier import complex_of, real_of, resized_in
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.shape.padding import pad_op
-from rushlight.tensor import Tensor, wrap
-
-if TYPE_CHECKING:
-    from rushlight.basics.devices import device
-    from rushlight.basics.dtypes import dtype
-    from rushlight.tensor import layout
+from rushlight.tensor import Tensor, layout, wrap
 
 NS = "fft"
 

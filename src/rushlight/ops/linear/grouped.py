@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.basics import dtypes
+from rushlight.basics.dtypes import dtype
 from rushlight.dispatch.named import named
 from rushlight.dispatch.registry import function
-
-if TYPE_CHECKING:
-    from rushlight.basics.dtypes import dtype
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 _KINDS = (dtypes.float32, dtypes.bfloat16, dtypes.float16)
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
 
 from rushlight.backends import lapack
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rushlight.basics.arrays import Array
+from rushlight.basics.arrays import Array
 
 ROWS = 128  # from which a call for each matrix costs little
 

@@ -6,7 +6,7 @@ pivoting that LAPACK's sytf2 and hetf2 do, so that the packed factor and the piv
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +17,7 @@ from rushlight.dispatch.registry import function, op
 from rushlight.levels.batch import everything
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.linear.decompositions import floating, guarded_solve, matrix, pack
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 NS = "linalg"
 ALPHA = (1 + np.sqrt(17)) / 8

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rushlight.backends import lapack
+from rushlight.basics.arrays import Array
 from rushlight.dispatch.dims import joint_shape
 from rushlight.dispatch.shapes import Made
 from rushlight.ops.linear import decompositions as base
@@ -17,9 +18,6 @@ from rushlight.ops.linear.lstsq import lstsq_op
 from rushlight.ops.linear.lu import lu_op, lu_solve_op, permutation_op
 from rushlight.ops.linear.matrix_functions import det_op, exp_op, pinv_op, slogdet_op
 from rushlight.ops.linear.triangular import triangular_op
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
 
 INT32 = np.dtype(np.int32)
 

@@ -6,12 +6,14 @@ Legend: * batch dimensions, M rows, N columns, K = min(M, N).
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from rushlight.basics import dtypes
 from rushlight.basics.dtype_words import older
+from rushlight.basics.dtypes import dtype
 from rushlight.dispatch import families
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
@@ -31,11 +33,6 @@ from rushlight.ops.linear.triangular import triangular_op
 from rushlight.ops.shape.moved_views import broadcast_shapes
 from rushlight.ops.shape.reshape import reshape_op
 from rushlight.tensor import Tensor, wrap
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rushlight.basics.dtypes import dtype
 
 # Determinants ----------------------------------------------------------------------------------------
 

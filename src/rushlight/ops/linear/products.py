@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -38,9 +38,7 @@ from rushlight.ops.linear.unfit import (
 from rushlight.ops.shape.reshape import reshape_op, reshaped
 from rushlight.ops.shape.views import permute, unsqueeze
 from rushlight.signs import turn
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 
 def check_factor(name: str, which: str, value: complex, like: Tensor) -> None:

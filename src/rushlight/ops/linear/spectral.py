@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -20,9 +21,6 @@ from rushlight.levels.batch import everything
 from rushlight.ops.linear.fourier import c2r_op, weights
 from rushlight.ops.shape.strided import unfold, unfold_adjoint, unfold_op
 from rushlight.tensor import Tensor, wrap
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 fft, functional = Named("fft"), Named("nn.functional")
 BLOCK = 1 << 17  # elements of windows that are transformed together

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +15,7 @@ from rushlight.basics.foreign import kind_of
 from rushlight.basics.state import modes
 from rushlight.dispatch.dims import common_shape, unexpandable
 from rushlight.dispatch.operands import held
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 Words = Callable[[Any, Any], str]
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 import weakref
+from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.basics.arrays import Array
 from rushlight.basics.state import modes
 from rushlight.dispatch import fast
+from rushlight.dispatch.declare import Op
 from rushlight.dispatch.formats import contiguous_format
 from rushlight.dispatch.keeping.deferring import Taking, of_product, of_view
 from rushlight.dispatch.keeping.rebuilt import switch
@@ -37,12 +40,6 @@ from rushlight.ops.shape.reshape import reshape_op
 from rushlight.overrides.protocol import INERT
 from rushlight.storage import UNSEEN, bytes_before, is_exposed, root_of
 from rushlight.tensor import LEAF, Tensor, bare
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rushlight.basics.arrays import Array
-    from rushlight.dispatch.declare import Op
 
 BFLOAT16 = dtypes.bfloat16.numpy
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64), BFLOAT16)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +21,7 @@ from rushlight.dispatch.registry import function, op
 from rushlight.kernels.dispatch import recast, up
 from rushlight.ops.elementwise.floats import still, widened
 from rushlight.ops.loss.loss import check_tensors, folded, reduced, reduction_of, share
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 F = "nn.functional"
 

@@ -6,7 +6,8 @@ Between forward and backward stay the layer's own input and weight, and one numb
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -21,12 +22,7 @@ from rushlight.ops.linear.matmul import linear
 from rushlight.ops.loss.cross_entropy import check_target, coefficients, cross_entropy, over
 from rushlight.ops.loss.loss import check_tensors, reduction_of
 from rushlight.ops.norm.softmax import softmax_op
-from rushlight.tensor import wrap
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor, wrap
 
 F = "nn.functional"
 CHUNK = 1 << 23  # logits at once, unless that is under 256 rows

@@ -6,8 +6,9 @@ Each is one operator with its reduction, so that no array of losses outlives it;
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -28,9 +29,6 @@ from rushlight.ops.elementwise.power import in_dtype
 from rushlight.ops.elementwise.shared import dtype_of
 from rushlight.ops.shape.reshape import broadcast
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 F = "nn.functional"
 REDUCTIONS = ("none", "mean", "sum")

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rushlight.dispatch.registry import function
 from rushlight.ops.loss import loss, margins
 from rushlight.ops.loss.loss import REDUCTIONS
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 
 @function()

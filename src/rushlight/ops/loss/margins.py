@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,10 +17,7 @@ from rushlight.dispatch.registry import function, op
 from rushlight.levels.batch import everything
 from rushlight.ops.elementwise.shared import times
 from rushlight.ops.loss.loss import check_tensors, reduced, reduction_of
-from rushlight.tensor import wrap
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor, wrap
 
 F = "nn.functional"
 BLOCK = 1 << 17  # pairs of a label and a class that are made at a time

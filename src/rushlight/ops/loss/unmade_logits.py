@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rushlight.backends.numpy import backend
+from rushlight.basics.arrays import Array
 from rushlight.basics.state import Setting, modes
 from rushlight.dispatch.call import make_node
 from rushlight.dispatch.keeping.deferring import OfRows, Taking
@@ -27,9 +28,6 @@ from rushlight.ops.elementwise.floats import wide
 from rushlight.ops.loss.cross_entropy import by_class, check_target, cross_entropy_op, over, unmade
 from rushlight.storage import root_of
 from rushlight.tensor import Tensor, wrap
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
 
 BLOCK = 1 << 23  # logits at once, unless that is under 256 rows
 WIDER = 6  # times as many of 16 bits, at most a quarter: each product of these packs the whole weight

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.backends.numpy import backend
 from rushlight.basics import caller, dtypes
+from rushlight.basics.dtypes import dtype
 from rushlight.basics.foreign import kind_of
 from rushlight.basics.state import special
 from rushlight.dispatch import call, families, randomness, shapes
@@ -17,9 +18,6 @@ from rushlight.dispatch.registry import NAMESPACES, function, op
 from rushlight.generator import default_generator
 from rushlight.ops.elementwise.floats import is_float, require
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from rushlight.basics.dtypes import dtype
 
 F = "nn.functional"
 

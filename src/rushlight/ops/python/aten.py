@@ -6,20 +6,16 @@ import functools
 import importlib
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 
 from rushlight.dispatch import call
-from rushlight.dispatch.declare import OPS
+from rushlight.dispatch.declare import OPS, Op
 from rushlight.dispatch.registry import NAMESPACES
 from rushlight.ops.python.kinds import OpOverload, OpOverloadPacket
 from rushlight.overrides.protocol import ALL, asked, here, overriding
 from rushlight.overrides.public import state
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from types import ModuleType
-
-    from rushlight.dispatch.declare import Op
 
 # What computes an operator whose arguments are not those of a public function of its name; filled by `library.aten`.
 MEANINGS: dict[str, Callable[..., Any] | None] = {}

@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from rushlight.basics.arrays import Array
+from rushlight.basics.devices import device
 from rushlight.basics.devices import device as device_class
+from rushlight.basics.dtypes import dtype
 from rushlight.basics.state import modes, set_mode
 from rushlight.dispatch import call
 from rushlight.dispatch.compute import compute
-from rushlight.dispatch.formats import preserve_format
+from rushlight.dispatch.declare import Op
+from rushlight.dispatch.formats import memory_format, preserve_format
 from rushlight.dispatch.options import contiguous_strides, numpy_dtype, size_of, strides_of
 from rushlight.levels import Level
 from rushlight.ops.python import unread
 from rushlight.ops.python.handing import Call, Shown, composed, handed, kinds, named, refused, unrecorded
 from rushlight.overrides.public import made
-from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rushlight.basics.arrays import Array
-    from rushlight.basics.devices import device
-    from rushlight.basics.dtypes import dtype
-    from rushlight.dispatch.declare import Op
-    from rushlight.dispatch.formats import memory_format
-    from rushlight.tensor import layout
+from rushlight.tensor import Tensor, layout
 
 
 class Classes(Level):

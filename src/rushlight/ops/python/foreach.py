@@ -8,10 +8,11 @@ operator itself: no list is copied into one block.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from rushlight.basics.dtypes import dtype
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch.call import check_cast
 from rushlight.dispatch.declare import OPS
@@ -19,9 +20,6 @@ from rushlight.dispatch.keeping.shown import note
 from rushlight.dispatch.named import linalg, named
 from rushlight.ops.python import lists
 from rushlight.tensor import Tensor, wrap
-
-if TYPE_CHECKING:
-    from rushlight.basics.dtypes import dtype
 
 # Name: the keywords by which the second operand may be given.
 _BINARY = {"add": ("scalar", "scalars", "other"), "sub": ("scalar", "scalars", "other"), "mul": ("scalar", "scalars", "other"),

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
 from rushlight.basics.state import Setting, modes, special
 from rushlight.dispatch import call
 from rushlight.dispatch.compute import compute
+from rushlight.dispatch.declare import Op
 from rushlight.engine.node import Node, next_seq
 from rushlight.engine.saved import freed
 from rushlight.ops.python import aten
 from rushlight.overrides.protocol import DisableTorchFunctionSubclass, Unanswered
 from rushlight.tensor import Tensor, wrap
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rushlight.dispatch.declare import Op
 
 # By the name of an operator: from it, its inputs and statics, the overload's name and the arguments that PyTorch has for the call.
 Shown = tuple[str, tuple[Any, ...], dict[str, Any]]

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
 
+from rushlight.basics.dtypes import dtype
 from rushlight.basics.naming import called
 from rushlight.engine.conform import tensor_functions
-from rushlight.tensor import Tensor, sparse_bsc, sparse_bsr, sparse_coo, strided
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from rushlight.basics.dtypes import dtype
-    from rushlight.tensor import layout
+from rushlight.tensor import Tensor, layout, sparse_bsc, sparse_bsr, sparse_coo, strided
 
 SPARSE = "rushlight.sparse.tensor"  # of a higher floor, imported when it is first asked for
 PLACES, GRADIENTS, COMPRESSED = "rushlight.sparse.places", "rushlight.sparse.gradients", "rushlight.sparse.compressed"

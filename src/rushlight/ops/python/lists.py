@@ -6,20 +6,18 @@ to record.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rushlight import kernels
+from rushlight.basics.arrays import Array
 from rushlight.basics.state import RECORDED, UNRECORDED, modes, special, way_of
 from rushlight.engine.inplace import written
 from rushlight.kernels.dispatch import FLOAT32
 from rushlight.levels import owned
 from rushlight.storage import dependents
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
 
 FLOAT64 = np.dtype(np.float64)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.basics.dtypes import dtype
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch.dims import also_named
 from rushlight.dispatch.operands import raw
@@ -15,11 +17,6 @@ from rushlight.engine import inplace
 from rushlight.ops.elementwise.shared import require_tensors
 from rushlight.signs import to_hold
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rushlight.basics.dtypes import dtype
 
 
 @function()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.dispatch import call
+from rushlight.dispatch.declare import Op
 from rushlight.dispatch.fast import of_operator
 from rushlight.dispatch.fast_source import binary, of_integers
 from rushlight.ops.elementwise.arith import add, mul, neg, positive, sub, subtracted
@@ -24,9 +25,6 @@ from rushlight.ops.elementwise.power import pow_op
 from rushlight.ops.elementwise.rounding import abs as absolute
 from rushlight.overrides.public import left_to
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from rushlight.dispatch.declare import Op
 
 
 def _named(name: str, fn: Callable[..., Any], doc: str) -> None:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.basics.arrays import Array
 from rushlight.basics.dtype_words import older
 from rushlight.basics.eights import EIGHTS
 from rushlight.basics.errors import explained
 from rushlight.basics.state import modes, special
 from rushlight.dispatch.dims import wrap_dim
-from rushlight.dispatch.formats import contiguous_format, has_format, is_format, preserve_format
+from rushlight.dispatch.formats import contiguous_format, has_format, is_format, memory_format, preserve_format
 from rushlight.dispatch.named import named
 from rushlight.dispatch.options import strides_of
 from rushlight.dispatch.registry import function
@@ -20,10 +21,6 @@ from rushlight.engine.node import edge_of
 from rushlight.signs import CONJ, turned
 from rushlight.storage import expose
 from rushlight.tensor import Tensor, look, wrap
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
-    from rushlight.dispatch.formats import memory_format
 
 # Questions -----------------------------------------------------------------------------------------
 

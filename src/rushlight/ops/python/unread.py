@@ -12,10 +12,11 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
+from rushlight.basics.arrays import Array
 from rushlight.basics.state import special
 from rushlight.dispatch.meta import strided
 from rushlight.dispatch.options import Nowhere, asker, refuse
@@ -23,9 +24,6 @@ from rushlight.levels.batch import UFUNCS
 from rushlight.overrides.protocol import _disabled_torch_function_impl
 from rushlight.overrides.public import arm, on_class
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
 
 ASKED: dict[str, Callable[..., Any]] = {}  # what runs in place of public functions: see `library.aten.asked`
 alive: dict[int, Any] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,14 +11,12 @@ from rushlight.dispatch import families, randomness, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import elementwise, op
+from rushlight.generator import Generator
 from rushlight.kernels.reference import gamma_sample
 from rushlight.levels.batch import everything
 from rushlight.ops.random.random import source
 from rushlight.ops.special.scipy_special import scipy_special
 from rushlight.tensor import Tensor, wrap
-
-if TYPE_CHECKING:
-    from rushlight.generator import Generator
 
 
 def _no_second(g: Array) -> object:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from rushlight.basics.eights import EIGHTS, refuse
 from rushlight.basics.state import special
 from rushlight.dispatch import randomness
 from rushlight.dispatch.dims import as_int
-from rushlight.dispatch.formats import empty_in_format
+from rushlight.dispatch.formats import empty_in_format, memory_format
 from rushlight.dispatch.options import (
     META,
     blank,
@@ -33,17 +33,13 @@ from rushlight.dispatch.registry import function
 from rushlight.generator import Generator, default_generator
 from rushlight.kernels.dispatch import bits, rounded
 from rushlight.ops.random.exact import held
-from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor, layout
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rushlight.basics.arrays import Array
     from rushlight.basics.devices import device
     from rushlight.basics.dtypes import dtype
-    from rushlight.dispatch.formats import memory_format
     from rushlight.kernels.twister import Twister
-    from rushlight.tensor import layout
 
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 HALVES = (dtypes.float16.numpy, dtypes.bfloat16.numpy)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,16 +27,13 @@ from rushlight.ops.elementwise.shared import nothing, number
 from rushlight.ops.random.exact import exact, held
 from rushlight.ops.random.random import F32, F64, HALVES, by_memory, normal_array, put_halves, source, uniform_array
 from rushlight.ops.reduce.sums import tensor_argument
-from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor, layout
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rushlight.basics.devices import device
     from rushlight.basics.dtypes import dtype
     from rushlight.generator import Generator
     from rushlight.kernels.twister import Twister
-    from rushlight.tensor import layout
 
 
 @op(

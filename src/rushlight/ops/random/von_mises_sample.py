@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from rushlight.dispatch import randomness
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import op
+from rushlight.generator import Generator
 from rushlight.ops.elementwise.shared import nothing
 from rushlight.ops.random.random import source
-
-if TYPE_CHECKING:
-    from rushlight.generator import Generator
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 
 @op(half=None, grads={"loc": lambda g, loc: nothing(loc),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.basics.arrays import Array
 from rushlight.basics.dtype_words import older
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.compute import check_numbers
@@ -20,9 +21,6 @@ from rushlight.ops.elementwise.shared import number
 from rushlight.ops.reduce.sums import tensor_argument
 from rushlight.ops.reduce.unique import computed
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
 
 
 def limits(name: str, x: Array, low: Any, high: Any) -> tuple[Any, Any]:

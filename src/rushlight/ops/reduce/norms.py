@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from rushlight.basics import dtypes
 from rushlight.basics.dtype_words import older
+from rushlight.basics.dtypes import dtype
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
@@ -23,11 +25,6 @@ from rushlight.ops.elementwise.shared import keep, nothing, number
 from rushlight.ops.reduce.sums import axes, cast_first, count, fold, fold_of, tensor_argument, unsqueezed
 from rushlight.ops.shape.reshape import broadcast
 from rushlight.tensor import Tensor, wrap
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rushlight.basics.dtypes import dtype
 
 
 def sizes_of(x: Array) -> Array:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 
+from rushlight.basics.dtypes import dtype
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import numpy_names, wrap_dim
@@ -18,11 +19,6 @@ from rushlight.ops.reduce.sums import fold, in_dtype, tensor_argument, unsqueeze
 from rushlight.ops.shape.join import cat_op
 from rushlight.ops.shape.reshape import reshape_op, slice_op
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rushlight.basics.dtypes import dtype
 
 
 @op(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import numbers
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.basics.arrays import Array
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.dims import numpy_names, wrap_dim
 from rushlight.dispatch.named import named
@@ -22,11 +24,6 @@ from rushlight.ops.index.scatter import gather_op
 from rushlight.ops.reduce.sums import tensor_argument
 from rushlight.ops.shape.reshape import permute_op, reshape_op
 from rushlight.tensor import Tensor, wrap
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rushlight.basics.arrays import Array
 
 FEW = 512  # elements of a row that are sorted as soon as they are partly in order
 WAYS = ("linear", "lower", "higher", "midpoint", "nearest")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from rushlight.backends.numpy import backend
 from rushlight.basics import dtypes
 from rushlight.basics.dtype_words import older
+from rushlight.basics.dtypes import dtype
 from rushlight.basics.naming import called
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
@@ -29,12 +31,7 @@ from rushlight.ops.reduce.extrema import ordered
 from rushlight.ops.reduce.sums import in_dtype, tensor_argument
 from rushlight.ops.shape.join import cat_op
 from rushlight.ops.shape.reshape import slice_op
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rushlight.basics.dtypes import dtype
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 BLOCK, LINES = 1 << 17, 2048  # elements of which factors are made together, and lines
 

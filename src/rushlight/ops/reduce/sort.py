@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,10 +22,7 @@ from rushlight.kernels.reference.order import order_of
 from rushlight.ops.index.raw_indices import gather_along
 from rushlight.ops.reduce.extrema import alike, at_index, check_dim, check_kept, ordered, place_along
 from rushlight.ops.reduce.sums import fold
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
-
+from rushlight.tensor import Tensor
 
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 FEW = 16  # that are found by going through a row once, whatever its length

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from rushlight.basics import dtypes
 from rushlight.basics.dtype_words import older
+from rushlight.basics.dtypes import dtype
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.compute import HALVES
@@ -25,11 +26,6 @@ from rushlight.ops.elementwise.convert import cast
 from rushlight.ops.elementwise.shared import keep
 from rushlight.ops.shape.reshape import broadcast, reshape_op
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rushlight.basics.dtypes import dtype
 
 BLOCK = 1 << 16  # elements worked on at a time where a temporary of the input's size would be needed
 FLOAT64 = np.dtype(np.float64)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -22,9 +23,6 @@ from rushlight.levels.batch import everything, of_one_shape
 from rushlight.ops.reduce.extrema import ordered
 from rushlight.ops.reduce.sums import tensor_argument
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 @op(half=None)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -17,11 +18,7 @@ from rushlight.dispatch.registry import function, op
 from rushlight.ops.elementwise.convert import copy
 from rushlight.ops.reduce.sums import sum_op
 from rushlight.ops.shape.reshape import reshape_op
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 
 def length(rows: int, columns: int, offset: int) -> int:

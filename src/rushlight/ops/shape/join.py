@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +22,6 @@ from rushlight.kernels.pointwise.copies import LARGE, move
 from rushlight.ops.shape.reshape import reshape_op, slice_op
 from rushlight.overrides.public import Unnoticed, public_of, retried, unfit
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def in_c_order(arrays: list[Any] | tuple[Array, ...]) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -24,9 +25,6 @@ from rushlight.ops.shape.diagonal import diagonal
 from rushlight.ops.shape.reshape import broadcast, expand, permute_op, reshape, reshape_op, slice_op, sum_to
 from rushlight.ops.shape.strided import as_strided, unfold
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 
 def _moved(which: str, given: Sequence[Any], ndim: int) -> tuple[int, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,10 +19,7 @@ from rushlight.dispatch.registry import function, op
 from rushlight.dispatch.rules import laid_out
 from rushlight.kernels.reference.resample import Taps
 from rushlight.ops.elementwise.convert import in_order_of
-from rushlight.tensor import wrap
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor, wrap
 
 
 def _slices(pads: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[tuple[slice, ...], tuple[slice, ...]]:

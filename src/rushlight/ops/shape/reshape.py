@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +22,6 @@ from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
 from rushlight.engine.conform import Part, fits, reduce_axes, tensor_functions
 from rushlight.kernels.sums import add_up
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 @op(aten_call="expanded", name="expand", view=True, linear=True,

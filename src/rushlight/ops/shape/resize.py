@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 
 from rushlight.basics import caller
+from rushlight.basics.arrays import Array
 from rushlight.basics.state import modes
 from rushlight.dispatch.dims import by_keyword, sizes
-from rushlight.dispatch.formats import contiguous_format, empty_in_format, preserve_format
+from rushlight.dispatch.formats import contiguous_format, empty_in_format, memory_format, preserve_format
 from rushlight.dispatch.memory_views import view_at
 from rushlight.dispatch.options import contiguous_strides, uninitialized
 from rushlight.dispatch.registry import function
@@ -21,12 +22,6 @@ from rushlight.ops.shape.reshape import reshape
 from rushlight.ops.shape.strided import as_strided_op
 from rushlight.storage import alone, bytes_before, root_of, storage_of
 from rushlight.tensor import Tensor, ViewInfo
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rushlight.basics.arrays import Array
-    from rushlight.dispatch.formats import memory_format
 
 
 def resized(tensor: Tensor, shape: tuple[int, ...], steps: tuple[int, ...]) -> Array:

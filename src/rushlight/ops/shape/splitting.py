@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +18,6 @@ from rushlight.dispatch.registry import function, known_as, op
 from rushlight.dispatch.rules import Making
 from rushlight.ops.shape.join import cat_op, stack_op
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 @op(

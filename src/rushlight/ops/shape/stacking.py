@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -20,9 +21,6 @@ from rushlight.ops.shape.join import cat, gathered, stack
 from rushlight.ops.shape.moved_views import atleast
 from rushlight.ops.shape.reshape import broadcast, reshape_op, reshaped, slice_op
 from rushlight.tensor import Tensor, wrap
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 
 @function(out=True)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rushlight.basics import caller, dtypes
+from rushlight.basics.dtypes import dtype
 from rushlight.basics.errors import explained
 from rushlight.basics.state import modes, special
 from rushlight.dispatch.dims import as_int, by_keyword, dim_or_axis, listed, sizes, wrap_dim, wrap_dims
@@ -32,9 +33,6 @@ from rushlight.ops.shape.reshape import (
 )
 from rushlight.ops.shape.view_dtype import view_as_dtype
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from rushlight.basics.dtypes import dtype
 
 ndarray = np.ndarray
 

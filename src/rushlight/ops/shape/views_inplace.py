@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rushlight.basics.arrays import Array
 from rushlight.basics.state import modes
 from rushlight.dispatch.options import strides_of
 from rushlight.dispatch.registry import function
@@ -15,9 +16,6 @@ from rushlight.ops.shape.strided import as_strided_op, geometry
 from rushlight.ops.shape.views import squeeze, t, transpose, unsqueeze
 from rushlight.storage import bytes_before, root_of, storage_of
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
 
 
 def become(tensor: Tensor, made: Callable[..., Any]) -> Tensor:

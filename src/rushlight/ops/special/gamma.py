@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -18,9 +19,6 @@ from rushlight.ops.elementwise.shared import require_tensors
 from rushlight.ops.elementwise.unary import exp, log
 from rushlight.ops.special.scipy_special import scipy_special
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 @elementwise(refuse="c", grads={"input": lambda g, input: g * digamma(input)}, foreach=True)

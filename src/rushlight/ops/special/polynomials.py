@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.registry import elementwise
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 
 def recurrence(first: Callable[..., Any], step: Callable[..., Any], shifted: bool = False) -> Callable[..., Any]:

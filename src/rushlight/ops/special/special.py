@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -17,11 +18,7 @@ from rushlight.ops.elementwise.shared import keep, times
 from rushlight.ops.elementwise.unary import exp, log
 from rushlight.ops.special import gamma
 from rushlight.ops.special.scipy_special import scipy_special
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 PEAK = math.sqrt(0.5 / math.pi)

@@ -6,11 +6,12 @@ rows: nothing of the matrix's size is made beside its gradient, which a step ins
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rushlight import kernels
+from rushlight.basics.arrays import Array
 from rushlight.kernels.reference.optim import fitted, runs_of_rows
 from rushlight.optim.memory import zeros_like
 from rushlight.optim.optimizer import ParamsT
@@ -18,9 +19,6 @@ from rushlight.optim.options import check, checked, number
 from rushlight.optim.stepper import Stepper, wide
 from rushlight.storage import STEP, bump
 from rushlight.tensor import Tensor, wrap
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
 
 __all__ = ["APOLLO", "GaLore"]
 

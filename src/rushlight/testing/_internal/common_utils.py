@@ -16,12 +16,14 @@ import time
 import unittest
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import rushlight as torch
 from rushlight.basics.caller import settings as warning_settings
+from rushlight.basics.devices import device
+from rushlight.basics.dtypes import dtype
 from rushlight.testing._internal.comparing import compared
 from rushlight.testing._internal.conditions import *  # noqa: F403
 from rushlight.testing._internal.conditions import SEED, TEST_WITH_SLOW_GRADCHECK
@@ -45,11 +47,6 @@ from rushlight.testing._internal.parametrizing import (
     subtest as subtest,
 )
 from rushlight.testing.creation import make_tensor as make_tensor
-
-if TYPE_CHECKING:
-    from rushlight.basics.devices import device
-    from rushlight.basics.dtypes import dtype
-
 
 try:
     _Base: Any = importlib.import_module("expecttest").TestCase

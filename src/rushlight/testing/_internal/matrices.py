@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import rushlight as torch
+from rushlight.basics.devices import device
+from rushlight.basics.dtypes import dtype
 from rushlight.testing.creation import make_tensor
-
-if TYPE_CHECKING:
-    from rushlight.basics.devices import device
-    from rushlight.basics.dtypes import dtype
-
 
 REAL = torch.float64
 

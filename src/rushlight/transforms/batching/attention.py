@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rushlight.dispatch import families
-from rushlight.transforms.batching.given import Given, ranked
+from rushlight.transforms.batching.given import Given, Results, ranked
 from rushlight.transforms.batching.loop import looped
-
-if TYPE_CHECKING:
-    from rushlight.transforms.batching.given import Results
 
 
 @families.attention.batched

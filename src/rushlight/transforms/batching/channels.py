@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rushlight.dispatch import families
 from rushlight.dispatch.declare import OPS
 from rushlight.ops.shape.reshape import permute_op
-from rushlight.transforms.batching.given import Given, reshaped
+from rushlight.tensor import Tensor
+from rushlight.transforms.batching.given import Given, Results, reshaped
 from rushlight.transforms.batching.windows import folded, unfolded
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
-    from rushlight.transforms.batching.given import Results
 
 
 def as_channels(c: Given, i: int) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,12 +14,8 @@ from rushlight.dispatch.dims import common_shape
 from rushlight.levels.batch import dynamic
 from rushlight.ops.elementwise.convert import cast
 from rushlight.ops.shape.reshape import broadcast, reshape_op
-from rushlight.tensor import wrap
-from rushlight.transforms.batching.given import Given, ranked, reshaped
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
-    from rushlight.transforms.batching.given import Results
+from rushlight.tensor import Tensor, wrap
+from rushlight.transforms.batching.given import Given, Results, ranked, reshaped
 
 
 def composed(c: Given, name: str, parts: tuple[int | Any, ...], statics: tuple[Any, ...]) -> Tensor:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from rushlight.basics.arrays import Array
 from rushlight.dispatch import families
 from rushlight.levels.batch import dynamic
 from rushlight.ops.shape.reshape import permute_op
 from rushlight.tensor import Tensor, wrap
-from rushlight.transforms.batching.given import Given, ranked
+from rushlight.transforms.batching.given import Given, Results, ranked
 from rushlight.transforms.batching.loop import looped
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
-    from rushlight.transforms.batching.given import Results
 
 
 def is_mask(x: Tensor) -> bool:

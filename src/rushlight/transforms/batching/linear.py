@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.dispatch import families
 from rushlight.dispatch.declare import OPS
 from rushlight.ops.shape.reshape import broadcast, permute_op, reshape_op
-from rushlight.transforms.batching.given import Given, ranked, reshaped
+from rushlight.transforms.batching.given import Given, Results, ranked, reshaped
 from rushlight.transforms.batching.loop import looped
-
-if TYPE_CHECKING:
-    from rushlight.transforms.batching.given import Results
-
 
 # What the dimensions of each operand, and of the result, are to a contraction.
 # Of products, by the numbers of dimensions of the operands.

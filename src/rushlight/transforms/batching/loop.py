@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.basics.caller import warn
 from rushlight.levels.batch import dynamic
 from rushlight.ops.shape.join import stack_op
 from rushlight.ops.shape.reshape import select_op
-from rushlight.transforms.batching.given import Given
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
-    from rushlight.transforms.batching.given import Results
+from rushlight.tensor import Tensor
+from rushlight.transforms.batching.given import Given, Results
 
 _WARNED: set[str] = set()
 

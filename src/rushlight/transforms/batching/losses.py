@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,15 +11,11 @@ from rushlight.dispatch import families
 from rushlight.dispatch.declare import OPS
 from rushlight.ops.elementwise.convert import cast
 from rushlight.ops.shape.reshape import broadcast
-from rushlight.tensor import wrap
-from rushlight.transforms.batching.given import Given, reshaped
+from rushlight.tensor import Tensor, wrap
+from rushlight.transforms.batching.given import Given, Results, reshaped
 from rushlight.transforms.batching.loop import looped
 from rushlight.transforms.batching.pointwise import aligned, promoted
 from rushlight.transforms.batching.windows import folded
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
-    from rushlight.transforms.batching.given import Results
 
 
 def reduced(c: Given, loss: Tensor, reduction: str) -> Tensor:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.dispatch import families
 from rushlight.dispatch.declare import OPS
 from rushlight.ops.shape.reshape import reshape_op
-from rushlight.transforms.batching.given import Given, each, ranked, reshaped
+from rushlight.tensor import Tensor
+from rushlight.transforms.batching.given import Given, Results, each, ranked, reshaped
 from rushlight.transforms.batching.pointwise import aligned
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
-    from rushlight.transforms.batching.given import Results
 
 ALONG = ("dim", "dims")
 

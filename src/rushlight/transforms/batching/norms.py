@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.dispatch import families
 from rushlight.dispatch.declare import OPS
+from rushlight.tensor import Tensor
 from rushlight.transforms.batching.channels import as_channels, from_channels
-from rushlight.transforms.batching.given import Given, each, ranked, reshaped
+from rushlight.transforms.batching.given import Given, Results, each, ranked, reshaped
 from rushlight.transforms.batching.windows import folded, unfolded
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
-    from rushlight.transforms.batching.given import Results
 
 
 def scaled(c: Given, found: Tensor, at: int) -> Tensor:

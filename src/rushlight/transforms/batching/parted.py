@@ -7,18 +7,15 @@ tensors with tangents of them in levels of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.basics.state import Setting, modes
 from rushlight.basics.tree import Spec, tree_flatten, tree_unflatten
 from rushlight.ops.shape.reshape import reshape_op
 from rushlight.tensor import ITSELF, Tensor
 from rushlight.transforms.dual import DualLevel
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class Parted:

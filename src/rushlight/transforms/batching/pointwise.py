@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rushlight.basics import dtypes
+from rushlight.basics.arrays import Array
 from rushlight.dispatch import families
 from rushlight.dispatch.declare import OPS
 from rushlight.ops.elementwise.convert import cast
 from rushlight.ops.shape.reshape import broadcast
 from rushlight.tensor import Tensor
-from rushlight.transforms.batching.given import Given, ranked
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
-    from rushlight.transforms.batching.given import Results
+from rushlight.transforms.batching.given import Given, Results, ranked
 
 
 def aligned(c: Given, full: bool = False) -> list[Any]:

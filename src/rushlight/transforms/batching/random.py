@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from rushlight.dispatch import families
 from rushlight.ops.shape.reshape import broadcast
 from rushlight.tensor import wrap
-from rushlight.transforms.batching.given import Given
+from rushlight.transforms.batching.given import Given, Results
 from rushlight.transforms.batching.pointwise import pointwise
-
-if TYPE_CHECKING:
-    from rushlight.transforms.batching.given import Results
 
 
 @families.parametric.batched

@@ -7,15 +7,17 @@ be differentiated any number of times, like everything else.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rushlight.basics.state import Setting, modes
 from rushlight.basics.tree import tree_flatten, tree_unflatten
 from rushlight.dispatch.by_sample import level_of
+from rushlight.dispatch.declare import Op
 from rushlight.engine.node import Node, Port, edge_of, next_seq
 from rushlight.engine.run import Run
+from rushlight.levels import SampleLevel
 from rushlight.levels.batch import BatchedArray, DataDependent, dynamic
 from rushlight.ops.shape.join import stack_op
 from rushlight.ops.shape.reshape import reshape_op, select_op
@@ -23,10 +25,6 @@ from rushlight.tensor import ITSELF, LEAF, Tensor, twin, wrap
 from rushlight.transforms.batching.loop import once
 from rushlight.transforms.batching.parted import Parted, duals_inside, made_of, parts_of
 from rushlight.transforms.dual import DualLevel
-
-if TYPE_CHECKING:
-    from rushlight.dispatch.declare import Op
-    from rushlight.levels import SampleLevel
 
 
 def formula(fn: Callable[..., Any], op: Op, args: list[Any]) -> Any:

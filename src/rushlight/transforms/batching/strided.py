@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rushlight.dispatch import families
 from rushlight.dispatch.formats import channels_last_order, contiguous_format, preserve_format
 from rushlight.dispatch.options import strides_of
 from rushlight.ops.shape.reshape import permute_op
 from rushlight.ops.shape.strided import as_strided
-from rushlight.transforms.batching.given import Given
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
-    from rushlight.transforms.batching.given import Results
+from rushlight.tensor import Tensor
+from rushlight.transforms.batching.given import Given, Results
 
 
 @families.strided.batched

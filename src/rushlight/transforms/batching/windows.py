@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rushlight.dispatch import families
-from rushlight.transforms.batching.given import Given, each, reshaped
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
-    from rushlight.transforms.batching.given import Results
+from rushlight.tensor import Tensor
+from rushlight.transforms.batching.given import Given, Results, each, reshaped
 
 
 def folded(c: Given, x: Tensor, i: int) -> Tensor:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from rushlight.dispatch.named import named
 from rushlight.nn.modules.linear import Identity
 from rushlight.nn.modules.module import Module
 from rushlight.nn.modules.pooling import MaxPool2d
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 __all__ = ["FXFloatFunctional", "FloatFunctional", "MaxPool2d"]
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from rushlight import absent
 from rushlight.func import vmap
 from rushlight.tensor import Tensor
 from rushlight.utils._pytree import tree_flatten, tree_unflatten
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 __all__ = ["Tensor", "tree_flatten", "tree_unflatten", "vmap"]
 

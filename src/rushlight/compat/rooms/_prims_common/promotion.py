@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.basics import dtypes
-from rushlight.basics.dtypes import promote_types
+from rushlight.basics.dtypes import dtype, promote_types
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from rushlight.basics.dtypes import dtype
 
 __all__ = ["ELEMENTWISE_TYPE_PROMOTION_KIND", "corresponding_complex_dtype", "corresponding_real_dtype", "dtype_to_type",
            "elementwise_dtypes", "get_computation_dtype", "is_boolean_dtype", "is_complex_dtype", "is_float_dtype", "is_integer_dtype",

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.compat.rooms.flops.formulas import get_shape
+from rushlight.dispatch.declare import Array, Op
 from rushlight.ops.python.handing import SHOWN, prepare
-
-if TYPE_CHECKING:
-    from rushlight.dispatch.declare import Array, Op
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 __all__ = ["Call", "backward", "forward"]
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rushlight.basics.devices import device
 from rushlight.basics.devices import device as Device
 from rushlight.utils._contextlib import context_decorator
-
-if TYPE_CHECKING:
-    from rushlight.basics.devices import device
-
 
 __all__ = ["DeviceContext", "set_device"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
 from tensorboard.compat.proto.event_pb2 import Event
@@ -19,9 +19,7 @@ from rushlight.compat.rooms.tensorboard.summary import (
     tensor_proto,
     text,
 )
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor
 
 __all__ = ["FileWriter", "SummaryWriter"]
 

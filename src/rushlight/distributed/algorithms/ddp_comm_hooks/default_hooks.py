@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.basics import dtypes
+from rushlight.basics.dtypes import dtype
 from rushlight.basics.groups import ProcessGroup
 from rushlight.distributed.collectives import ReduceOp, all_reduce
 from rushlight.distributed.group import member
@@ -13,10 +14,6 @@ from rushlight.distributed.narrow import sum_narrow
 from rushlight.distributed.reducer import GradBucket
 from rushlight.distributed.work import Arriving
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from rushlight.basics.dtypes import dtype
-
 
 __all__ = [
     "allreduce_hook",

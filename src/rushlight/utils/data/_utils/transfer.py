@@ -11,15 +11,13 @@ import os
 import pickle
 import sys
 from multiprocessing.connection import Connection
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from rushlight.basics.arrays import Array
 from rushlight.ops.create.shared import new_descriptor
 from rushlight.tensor import Tensor, wrap
-
-if TYPE_CHECKING:
-    from rushlight.basics.arrays import Array
 
 LARGE = 1 << 14  # bytes from which an array goes through shared memory
 ALIGNMENT = 64
