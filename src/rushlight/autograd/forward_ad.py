@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from rushlight.basics.state import modes, set_mode
-from rushlight.engine.modes import Mode
+from rushlight.engine.modes import Mode, decorate
 from rushlight.tensor import ITSELF, Tensor
 from rushlight.transforms.dual import DualLevel
 
@@ -55,8 +55,6 @@ class dual_level:
         exit_dual_level(level=self.level)
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        from rushlight.engine.modes import decorate
-
         return decorate(function, dual_level)
 
 

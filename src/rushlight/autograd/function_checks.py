@@ -9,7 +9,7 @@ from rushlight.basics.caller import warn
 from rushlight.basics.dtypes import is_complex
 from rushlight.basics.errors import explained
 from rushlight.engine.conform import fits
-from rushlight.engine.node import Severed
+from rushlight.engine.node import Severed, edge_of
 from rushlight.engine.saved import Packed, SavedOutput, SavedTensor, freed
 from rushlight.tensor import Tensor
 
@@ -134,7 +134,6 @@ class RawSaved(SavedTensor):
         own = isinstance(kept, SavedOutput)
         tensor = kept.tensor(None) if isinstance(kept, SavedOutput) else kept
         packed = Packed(tensor, ((pack_hook, unpack_hook),), (ctx.name(), "a saved tensor"), own)
-        from rushlight.engine.node import edge_of
 
         ctx._saved[self.index] = (packed, edge if own else edge_of(tensor), version)
 

@@ -17,7 +17,7 @@ from rushlight.basics.state import modes, special
 from rushlight.dispatch.registry import known_as
 from rushlight.engine.conform import fits, tensor_functions
 from rushlight.engine.hooks import retain_grad
-from rushlight.engine.node import AccumulateGrad, Node, Port, Severed, edge_of
+from rushlight.engine.node import AccumulateGrad, Node, Port, Severed, accumulator, edge_of
 from rushlight.engine.reach import count_contributions
 from rushlight.engine.rows import Rows
 from rushlight.engine.run import Run
@@ -34,8 +34,6 @@ class GradientEdge(NamedTuple):
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     """The edge that the gradient of `tensor` flows along.  Raises RuntimeError if it does not require grad."""
-    from rushlight.engine.node import accumulator
-
     if not tensor.requires_grad:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
     fn = tensor.grad_fn

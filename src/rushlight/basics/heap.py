@@ -8,6 +8,7 @@ peak stays what it was, for the blocks in use decide it.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 
@@ -30,7 +31,6 @@ def keep_freed() -> bool:
     global _done
     if _done or not sys.platform.startswith("linux") or users_choice():
         return _done
-    import ctypes
 
     libc = ctypes.CDLL(None)
     if not hasattr(libc, "mallopt") or not hasattr(libc, "gnu_get_libc_version"):
@@ -64,7 +64,6 @@ def give_back() -> bool:
     """Return freed memory to the operating system now; whether some was."""
     if not sys.platform.startswith("linux"):
         return False
-    import ctypes
 
     libc = ctypes.CDLL(None)
     return bool(hasattr(libc, "malloc_trim") and libc.malloc_trim(0))

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight.basics import caller, tree
+from rushlight.basics.events import Observation
 from rushlight.basics.state import Setting, modes
 from rushlight.checkpoint.differences import (
     CheckpointError,
@@ -281,8 +282,6 @@ class Log:
 
 def logging(lines: list[str] | None) -> Any:
     """A context that lists the operators that run in it, where `lines` is a list."""
-    from rushlight.basics.events import Observation
-
     return contextlib.nullcontext() if lines is None else Observation(Log(lines))
 
 

@@ -8,6 +8,7 @@ from rushlight.basics import caller
 from rushlight.basics.devices import device
 from rushlight.basics.dtypes import dtype
 from rushlight.dispatch.named import Named, named
+from rushlight.storage import Storage
 from rushlight.tensor import layout
 
 __all__ = ["affine_grid_generator", "binary_cross_entropy_with_logits", "from_file", "gru", "has_cuda", "has_cudnn", "has_lapack",
@@ -48,8 +49,6 @@ def from_file(filename: str, shared: bool | None = None, size: int | None = 0, *
 
     shared: whether changes go to the file, which is made as long as needed.  Raises as `UntypedStorage.from_file`.
     """
-    from rushlight.storage import Storage
-
     made = named.empty(0, dtype=dtype, device=device)
     storage = Storage.from_file(filename, bool(shared), int(size or 0) * made.element_size())
     return made.set_(storage, 0, (int(size or 0),))

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
+from rushlight.backends import blas
 from rushlight.basics.caller import warn
 from rushlight.dispatch.options import fills
 
@@ -132,7 +133,6 @@ def get_num_threads() -> int:
 
 def _thread_setters() -> list[Callable[[int], Any]]:
     from rushlight import kernels
-    from rushlight.backends import blas
 
     return [kernels.set_num_threads, blas.set_num_threads]
 

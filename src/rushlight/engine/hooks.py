@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from rushlight.basics.handles import Hooks
 from rushlight.engine.accumulate import check_hook_result, checked, note_hook
 from rushlight.engine.conform import Grads, conform_array, conform_tensor
 from rushlight.engine.node import Lost, Node
@@ -120,7 +121,6 @@ def tensor_hook(tensor: Tensor, hook: Callable[..., Any]) -> RemovableHandle:
     fn = arriving_at(tensor)
     if fn is None:
         return tensor._add_hook("_hooks", hook)
-    from rushlight.basics.handles import Hooks
 
     hooks = fn.extras().tensor_hooks.setdefault(tensor.output_nr, Hooks())
     return hooks.add(hook)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, cast, overload
@@ -52,8 +53,6 @@ def decorate(
 
     around: makes of a plain function one that does the same faster.
     """
-    import inspect
-
     if inspect.isclass(function):
         warn(
             f"Decorating classes is deprecated: what decorates {function.__name__} applies to making its objects alone, which "

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, final
 
+from rushlight.basics.devices import CPU
 from rushlight.basics.handles import Hooks, RemovableHandle
 from rushlight.engine.accumulate import accumulate_tensor, node_hooks
 from rushlight.tensor import LEAF, Tensor
@@ -190,8 +191,6 @@ class Metadata:
     @property
     def device(self) -> devices.device:
         """Where it is."""
-        from rushlight.basics.devices import CPU
-
         return CPU
 
 

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from rushlight.ops.shape.join import stack
 from rushlight.tensor import Tensor
 
 
@@ -195,8 +196,6 @@ def stack_module_state(models: Any) -> tuple[dict[str, Tensor], dict[str, Tensor
 
 def stacked(states: list[dict[str, Tensor]]) -> dict[str, Tensor]:
     """Leaves that stack the tensors of one name."""
-    from rushlight.ops.shape.join import stack
-
     made = {}
     for name in states[0]:
         tensors = [state[name] for state in states]

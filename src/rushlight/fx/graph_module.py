@@ -14,7 +14,7 @@ from typing import Any
 
 from rushlight.fx.codegen import PyTreeCodeGen
 from rushlight.fx.graph import Graph, PythonCode, there
-from rushlight.fx.node import Node, map_arg
+from rushlight.fx.node import Node, map_aggregate, map_arg
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
 from rushlight.tensor import Tensor
@@ -263,8 +263,6 @@ def _rebuilt(
     held: dict[str, Any], steps: list[Any], name: str, codegen: object = None, tracer_cls: object = None
 ) -> GraphModule:
     """A module from a file."""
-    from rushlight.fx.node import map_aggregate
-
     graph = Graph(tracer_cls=tracer_cls)
     graph._codegen = codegen or graph._codegen
     nodes: list[Any] = []

@@ -12,7 +12,7 @@ from rushlight.basics.arrays import Array
 from rushlight.basics.dtypes import is_complex
 from rushlight.basics.errors import explained
 from rushlight.basics.state import modes
-from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor, wrap
 
 UFUNCS = {"equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge",
           "invert": "bitwise_not", "absolute": "abs", "multiply": "mul", "subtract": "sub", "divide": "div",
@@ -93,8 +93,6 @@ class BatchedArray:
     @property
     def real(self) -> Any:
         """Of complex samples, the array of their real parts."""
-        from rushlight.tensor import wrap
-
         return wrap(self).real._array if is_complex(self.dtype) else self
 
     def operate(self, name: str, *others: Array | float) -> Any:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rushlight.autograd.function import Function
+from rushlight.autograd.graph import increment_version
 from rushlight.basics.devices import device
 from rushlight.basics.events import observers
 from rushlight.basics.state import Setting, modes
@@ -15,6 +16,7 @@ from rushlight.basics.tree import Spec, tree_flatten, tree_leaves, tree_unflatte
 from rushlight.library.fallback import with_warnings
 from rushlight.library.schema import FunctionSchema
 from rushlight.ops.python.kinds import OpOverload, OpOverloadPacket
+from rushlight.ops.shape.join import stack
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -101,8 +103,6 @@ def spread_dims(dims: int, count: int) -> list[Any]:
 
 def by_sample(info: VmapInfo, in_dims: tuple[int | None, ...], call: Call, flat: Sequence[Any]) -> tuple[Any, ...]:
     """One call a sample, stacked."""
-    from rushlight.ops.shape.join import stack
-
     rows = []
     for i in range(info.batch_size):
         sample = [x if dim is None else x.select(dim, i) for x, dim in zip(flat, in_dims, strict=True)]
@@ -264,8 +264,6 @@ def watched(op: Declared, values: list[Any], by_name: dict[str, Any], run: Calla
 
 def changed(value: Tensor) -> None:
     """Count a change of the memory of tensors that a kernel wrote to."""
-    from rushlight.autograd.graph import increment_version
-
     for x in tree_leaves(value):
         if isinstance(x, Tensor) and not x.is_inference():
             increment_version(x)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.autograd import Function
+from rushlight.autograd import Function, grad
 from rushlight.basics.arrays import Array
 from rushlight.basics.state import modes, special
 from rushlight.engine.modes import enable_grad
@@ -171,8 +171,6 @@ class _Layer(Function):
 
 def _differentiably(ctx: Any, tensors: Any, grads: tuple[Tensor, ...]) -> tuple[Any, ...]:
     """The gradients as functions of inputs and cotangents, through operators."""
-    from rushlight.autograd import grad
-
     needs, create = ctx.needs_input_grad[2:], modes.grad  # for levels, nothing is recorded
     with enable_grad():
         fresh = [t.view_as(t) if need else t.detach() for t, need in zip(tensors, needs)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, MutableSequence
 from typing import TYPE_CHECKING, Any
@@ -77,8 +78,6 @@ class WeakState(WeakIdKeyDictionary):
         return defaultdict, (dict, dict(self.items()))
 
     def __deepcopy__(self, memo: Any) -> Any:
-        import copy
-
         return defaultdict(dict, {copy.deepcopy(k, memo): copy.deepcopy(v, memo) for k, v in self.items()})
 
 

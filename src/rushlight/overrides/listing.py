@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -65,7 +66,6 @@ def get_ignored_functions() -> set[Any]:
 
 def get_testing_overrides() -> dict[Any, Any]:
     """For each function that can be overridden one with the same parameters that returns -1."""
-    import inspect
 
     def override(func: Callable[..., Any]) -> Callable[..., Any]:
         def replaced(*args: object, **kwargs: object) -> int:

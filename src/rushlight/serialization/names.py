@@ -12,7 +12,7 @@ from rushlight.basics import dtypes
 from rushlight.basics.devices import device
 from rushlight.basics.dtypes import dtype
 from rushlight.basics.size import Size
-from rushlight.tensor import layout
+from rushlight.tensor import Tensor, layout, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
 
 
 class StorageType:
@@ -61,8 +61,6 @@ def _bytearray(data: bytes = b"", *encoding: object) -> bytearray:
 
 
 def _layout(name: str) -> layout:
-    from rushlight.tensor import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
-
     for kind in (strided, sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc):
         if name == repr(kind):
             return kind
@@ -83,7 +81,6 @@ def _table() -> dict[str, Any]:
     """Everything that a file may name by default."""
     from rushlight.nn.parameter import Parameter
     from rushlight.serialization import rebuild
-    from rushlight.tensor import Tensor, strided
 
     table: dict[str, Any] = {f"torch.{d.name}": d for d in (*dtypes.ALL, *dtypes.EIGHTS)}
     table |= {f"torch.{alias}": d for alias, d in dtypes.ALIASES.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import ctypes
 import io
 import os
 import pickle
@@ -67,7 +68,6 @@ class Bytes:
         root = memory(self.owner)
         if root.flags.forc:
             return memoryview(root.reshape(-1, order="A").view(np.uint8))
-        import ctypes
 
         return memoryview((ctypes.c_ubyte * self.size).from_address(start_of(root))).cast("B")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import weakref
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any
@@ -129,8 +130,6 @@ class WeakIdKeyDictionary(MutableMapping[Any, Any]):
 
     def __deepcopy__(self, memo: Any) -> WeakIdKeyDictionary:
         """A dictionary with the same keys, held weakly, and deep copies of the values."""
-        import copy
-
         new = type(self)(ref_type=self.ref_type)
         for key, value in self.items():
             new[key] = copy.deepcopy(value, memo)

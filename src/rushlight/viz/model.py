@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.autograd.function import FunctionNode
+from rushlight.autograd.graph import get_gradient_edge
 from rushlight.basics import dtypes
 from rushlight.dispatch.keeping.masks import Mask
 from rushlight.dispatch.keeping.remade import Rebuilt
@@ -183,7 +184,6 @@ class Walk:
         if not y.requires_grad:
             raise ValueError(f"viz.graph(): {name} does not require grad, so there is no graph to draw: was it computed "
                              "from tensors that require grad, outside of no_grad?")  # fmt: skip
-        from rushlight.autograd.graph import get_gradient_edge
 
         return get_gradient_edge(y).node
 

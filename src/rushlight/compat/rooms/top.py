@@ -56,8 +56,6 @@ def _check_is_size(i: Any, message: Callable[[], str] | None = None, *, max: Any
 
 def _check_tensor_all_with(error_type: type[Exception], cond: Tensor, message: Callable[[], str] | None = None) -> None:
     """Raises an error of this class unless every element of a tensor of bools is true."""
-    from rushlight.tensor import Tensor
-
     if not isinstance(cond, Tensor):
         raise TypeError(f"cond must be a tensor, but got {type(cond)}")
     if str(cond.dtype).rpartition(".")[2] != "bool":

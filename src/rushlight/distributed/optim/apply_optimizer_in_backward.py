@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from rushlight.engine.node import accumulator
 from rushlight.optim.optimizer import Optimizer
 from rushlight.optim.weak_params import hold_weakly
 from rushlight.utils.weak import WeakIdRef, WeakTensorKeyDictionary
@@ -47,8 +48,6 @@ param_to_acc_grad_map = _AccumulatorMap()
 
 def _accumulate_grad(param: Tensor) -> AccumulateGrad:
     """The node at which gradients of the leaf `param` gather.  Raises ValueError unless it is a leaf that needs one."""
-    from rushlight.engine.node import accumulator
-
     if not param.requires_grad or not param.is_leaf:
         raise ValueError(
             "_apply_optimizer_in_backward expects parameters that are leaves and require grad, but got a tensor of "

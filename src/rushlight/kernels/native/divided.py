@@ -7,6 +7,7 @@ docs/decisions/0022-numpy-on-all-threads.md.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 from typing import Any
 
 import numpy as np
@@ -57,8 +58,6 @@ def _wanted() -> list[tuple[str, str, int]]:
 
 
 def _giving(lib: Any) -> Any:
-    import ctypes
-
     put = replacing(interface())
     lib.rl_divided.restype = lib.rl_divided_former.restype = ctypes.c_void_p
     lib.rl_divided_as.argtypes = lib.rl_divided_extremes.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_long]

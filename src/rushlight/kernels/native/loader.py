@@ -13,10 +13,14 @@ compiler is gone.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
+import hashlib
 import math
 import os
+import stat
 import threading
+import time
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -198,7 +202,6 @@ def cache_folder() -> str:
 
 def _temporary_folder() -> str:
     """A folder only this user can write to: what is loaded from it runs."""
-    import stat
     import tempfile
 
     owner = os.getuid() if hasattr(os, "getuid") else 0
@@ -218,24 +221,18 @@ def _flag_sets() -> list[tuple[str, ...]]:
 
 def _file(folder: str, compiler: list[str], flags: tuple[str, ...]) -> str:
     """Where the kernels lie: named by what they are made from, and by what."""
-    import hashlib
-
     binary = os.stat(os.path.realpath(compiler[0]))
     made_by = hashlib.sha256(repr((compiler, binary.st_size, binary.st_mtime_ns)).encode()).hexdigest()[:8]
     return os.path.join(folder, f"kernels-{_key(flags)}-{made_by}.so")
 
 
 def _key(flags: tuple[str, ...]) -> str:
-    import hashlib
-
     return hashlib.sha256(repr((flags, cpu.machine(), _sources())).encode()).hexdigest()[:20]
 
 
 @functools.cache
 def _sources() -> str:
     """What tells the sources of the kernels from others, read once."""
-    import hashlib
-
     digest = hashlib.sha256()
     for name in sorted(os.listdir(SOURCES)):
         if name.endswith((".cpp", ".h")):
@@ -307,7 +304,6 @@ def _build(compiler: list[str], flags: tuple[str, ...], library: str) -> None:
     """Compile every source side by side, link, and rename into place; on failure keep the compiler's words."""
     import shutil
     import tempfile
-    import time
     from pathlib import Path
 
     folder = os.path.dirname(library)
@@ -331,7 +327,6 @@ def _build(compiler: list[str], flags: tuple[str, ...], library: str) -> None:
 def _open(library: str) -> Tables | None:
     """Load and check a compiled file; None if it is not what was asked for."""
     global _library
-    import ctypes
 
     try:
         lib = ctypes.PyDLL(library)  # with the GIL: kernels give it back once they have looked at their arguments
@@ -371,8 +366,6 @@ def _open(library: str) -> Tables | None:
 
 def _reads_arrays(lib: Any) -> bool:
     """Show Python's functions to native code; whether it then reads arrays of every kind as NumPy does."""
-    import ctypes
-
     api: Any = ctypes.pythonapi
     addresses = [id(thing) for thing in (None, np.ndarray, RuntimeError, MemoryError, TypeError, OverflowError)]
     addresses += [ctypes.cast(getattr(api, f"Py{name}"), ctypes.c_void_p).value or 0 for name in ASKED]
@@ -395,8 +388,6 @@ def _probes() -> list[Any]:
 
 
 def _reads(lib: Any, array: Array) -> bool:
-    import ctypes
-
     flags, dtype = array.flags, array.dtype
     order = {"<": "=", ">": "="}.get(dtype.byteorder, dtype.byteorder) if dtype.isnative else dtype.byteorder
     want = [array.ctypes.data, array.ndim, flags.c_contiguous, flags.f_contiguous, flags.aligned, flags.writeable,
@@ -415,8 +406,6 @@ def _bind(lib: Any, suffix: str, signatures: dict[str, str] = SIGNATURES) -> Sim
 
 def _function(lib: Any, name: str, letters: str) -> Any:
     """A kernel as a built-in function (see functions.cpp), or where that does not know its letters as ctypes calls it."""
-    import ctypes
-
     function = lib[name]
     with contextlib.suppress(TypeError):
         return lib.rl_function(name.encode(), letters.encode(), ctypes.cast(function, ctypes.c_void_p))

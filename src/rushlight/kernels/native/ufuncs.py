@@ -10,6 +10,7 @@ hand on to it sums of rows.  See docs/decisions/0021-loops-of-bfloat16.md.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import importlib
 from collections import defaultdict
 from typing import Any
@@ -90,8 +91,6 @@ def _signatures(number: int) -> list[tuple[str, list[int]]]:
 
 def interface(name: str = "_UFUNC_API") -> Any:
     """The table of NumPy's C interface for ufuncs, or of another."""
-    import ctypes
-
     inner: Any = importlib.import_module("numpy._core._multiarray_umath")
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
@@ -104,8 +103,6 @@ def _lend(lib: Any, name: str) -> bool:
     They lie in the ufunc, whose layout NumPy publishes: head, number of inputs, results, both, kind; loops, what they are called with,
     how many there are, room, name.
     """
-    import ctypes
-
     ufunc = getattr(np, name)
     head, pointer = id(ufunc) + object.__basicsize__, ctypes.c_void_p
     _, _, loops, data, _, called = (pointer * 6).from_address(head)
@@ -124,15 +121,11 @@ def _lend(lib: Any, name: str) -> bool:
 
 
 def _loop(lib: Any, name: str, suffix: str) -> Any:
-    import ctypes
-
     return ctypes.cast(getattr(lib, f"rl_loop_{name}_{suffix}"), ctypes.c_void_p)
 
 
 def _register(table: Any) -> Any:
     """What registers a loop of a library under the name of a ufunc and numbers of dtypes."""
-    import ctypes
-
     kind = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int), ctypes.c_void_p)  # fmt: skip
     register = kind(table[REGISTER] or 0)
 
@@ -145,8 +138,6 @@ def _register(table: Any) -> Any:
 
 def replacing(table: Any) -> Any:
     """What puts a loop of ours in the place of NumPy's own, by ufunc and numbers of dtypes; `former` becomes that which was there."""
-    import ctypes
-
     numbers = ctypes.POINTER(ctypes.c_int)
     kind = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p, numbers, ctypes.POINTER(ctypes.c_void_p))
     replace = kind(table[REPLACE] or 0)
@@ -159,8 +150,6 @@ def replacing(table: Any) -> Any:
 
 def _replace(table: Any) -> Any:
     """The same where NumPy has a loop of its own: it becomes the one that the library's hands on to, unless there is one already."""
-    import ctypes
-
     put = replacing(table)
 
     def give(lib: Any, name: str, kinds: list[int]) -> bool:

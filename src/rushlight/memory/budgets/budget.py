@@ -16,6 +16,7 @@ from rushlight.kernels import allocator
 from rushlight.memory.budgets.pager import KINDS, Pager
 from rushlight.memory.budgets.waking import Waking
 from rushlight.memory.counting.account import given, human, process_memory, totals
+from rushlight.optim import in_backward
 from rushlight.optim import optimizer as optimizers
 from rushlight.stores.errors import bytes_of
 from rushlight.stores.files import Spill
@@ -136,8 +137,6 @@ class budget:
 
     def _set_up(self, pager: Pager, stack: ExitStack) -> None:
         """Let the pager see what is to be paged, then hold the arrays to the limit; `stack` undoes it."""
-        from rushlight.optim import in_backward
-
         for optimizer in self.optimizers:
             stack.callback(in_backward(optimizer).remove)
         hook = optimizers.register_optimizer_step_post_hook(

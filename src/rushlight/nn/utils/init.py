@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,8 +16,6 @@ def skip_init(module_cls: type[Any], *args: object, **kwargs: object) -> Module:
 
     Raises RuntimeError unless `module_cls` is a Module class whose constructor takes `device`.
     """
-    import inspect
-
     from rushlight.nn.modules.module import Module
 
     if not (isinstance(module_cls, type) and issubclass(module_cls, Module)):

@@ -26,6 +26,7 @@ from rushlight.dispatch.operands import held
 from rushlight.dispatch.registry import function, op, with_out
 from rushlight.dispatch.rules import laid_out
 from rushlight.dispatch.variants import with_auxiliaries
+from rushlight.generator import default_generator
 from rushlight.kernels.reference.resample import Taps
 from rushlight.levels.batch import everything
 from rushlight.ops.conv.convolutions import batched, hashed, spread
@@ -422,8 +423,6 @@ def fractional_max_pool(name: str, n: int, input: Tensor, kernel: int | Sequence
                         output_size: Sequence[int] | int | None, output_ratio: Any, return_indices: bool,
                         samples: Tensor | None) -> Tensor | tuple[Tensor, ...]:  # fmt: skip
     """Maxima of windows of fixed size at pseudo-random places."""
-    from rushlight.generator import default_generator
-
     kernel = spread(name, "kernel_size", kernel, n)
     if (output_size is None) == (output_ratio is None):
         raise ValueError(f"{name} requires specifying either an output_size or an output_ratio, not both or neither")

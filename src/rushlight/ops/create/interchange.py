@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,6 @@ BFLOAT, UINT = 4, 1  # DLPack's codes of kinds of numbers
 
 def code_of(capsule: object) -> Any:
     """The byte in a capsule's description that says what kind of numbers it holds; the next one is their bits."""
-    import ctypes
-
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     if '"dltensor' not in repr(capsule):
@@ -85,7 +84,6 @@ def writable(array: Array, unversioned: bool) -> Any:
     """`array`, with leave to write if an old capsule, which cannot say that it is read-only, holds its memory."""
     if array.flags.writeable or not unversioned or not array.size:
         return array
-    import ctypes
 
     low, high = np.lib.array_utils.byte_bounds(array)
     memory: Any = (ctypes.c_ubyte * (high - low)).from_address(low)

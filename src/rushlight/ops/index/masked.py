@@ -24,7 +24,7 @@ from rushlight.levels.batch import everything, of_one_shape
 from rushlight.ops.index.index_select import constant
 from rushlight.ops.index.scatter import number
 from rushlight.ops.reduce.sums import sum_op
-from rushlight.ops.shape.reshape import broadcast, reshape_op
+from rushlight.ops.shape.reshape import broadcast, reshape_op, slice_op
 from rushlight.tensor import Tensor, wrap
 
 
@@ -146,8 +146,6 @@ first_of.grad("input")(lambda g, input_shape: _first(g, input_shape))
 
 
 def _first(g: Any, shape: Any) -> Any:
-    from rushlight.ops.shape.reshape import slice_op
-
     return slice_op(reshape_op(g, (raw(g).size,)), (slice(shape[0]), ...))
 
 

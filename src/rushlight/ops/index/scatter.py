@@ -20,7 +20,7 @@ from rushlight.dispatch.rules import laid_out
 from rushlight.kernels.pointwise.copies import copied
 from rushlight.levels.batch import everything
 from rushlight.ops.index.raw_indices import add_along, check_bounds, gather_along, put_along, wrapped
-from rushlight.ops.shape.reshape import broadcast, reshape_op
+from rushlight.ops.shape.reshape import broadcast, reshape_op, slice_scatter_zeros
 from rushlight.tensor import Tensor, wrap
 
 
@@ -74,7 +74,6 @@ def _padded(g: Array | Tensor, shape: tuple[int, ...]) -> Array | Tensor:
         return g
     if len(have) != len(shape):
         return reshape_op(g, shape)
-    from rushlight.ops.shape.reshape import slice_scatter_zeros
 
     return slice_scatter_zeros(g, tuple(shape), (*[slice(n) for n in have], ...))
 

@@ -15,6 +15,7 @@ from rushlight.backends import lapack
 from rushlight.backends.numpy import backend
 from rushlight.basics import caller
 from rushlight.dispatch import families
+from rushlight.dispatch.call import write_out
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import joint_shape
 from rushlight.dispatch.named import named
@@ -374,8 +375,6 @@ def _(gs: object) -> object:
 @function(method=True, autocast="float32")
 def geqrf(input: Tensor, *, out: tuple[Tensor, Tensor] | None = None) -> Any:
     """The QR factorization as LAPACK keeps it: (a, tau), for ormqr and linalg.householder_product.  It has no gradient."""
-    from rushlight.dispatch.call import write_out
-
     matrix("geqrf", input)
     found = pack("geqrf", ("a", "tau"), geqrf_op(input))
     return found if out is None else write_out("geqrf", out, found)

@@ -15,7 +15,9 @@ from rushlight.basics import dtypes
 from rushlight.basics.dtype_words import older
 from rushlight.basics.dtypes import dtype
 from rushlight.dispatch import families
+from rushlight.dispatch import functions as ops
 from rushlight.dispatch.by_sample import per_sample
+from rushlight.dispatch.call import write_out
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import also_named, as_int, listed, numpy_names, wrap_dims
 from rushlight.dispatch.named import named
@@ -31,7 +33,7 @@ from rushlight.ops.linear.decompositions import NS, inverse, is_complex, like, m
 from rushlight.ops.linear.eigen import eigh_of
 from rushlight.ops.linear.triangular import triangular_op
 from rushlight.ops.shape.moved_views import broadcast_shapes
-from rushlight.ops.shape.reshape import reshape_op
+from rushlight.ops.shape.reshape import permute_op, reshape_op
 from rushlight.tensor import Tensor, wrap
 
 # Determinants ----------------------------------------------------------------------------------------
@@ -582,8 +584,6 @@ def tensorsolve(input: Tensor, other: Tensor, dims: Sequence[int] | None = None)
 
 def permute(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     """The dimensions in another order."""
-    from rushlight.ops.shape.reshape import permute_op
-
     return permute_op(x, dims)
 
 
@@ -591,8 +591,6 @@ def permute(x: Tensor, dims: tuple[int, ...]) -> Tensor:
 @numpy_names
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) -> Tensor:
     """The sum of conj(x) * y over `dim`, broadcast."""
-    from rushlight.dispatch.call import write_out
-
     if x.dtype != y.dtype:
         raise RuntimeError(f"linalg.vecdot: Expected x and y to have the same dtype, but got {x.dtype} and {y.dtype}")
     if x.dtype.category < dtypes.FLOAT:
@@ -606,8 +604,6 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) ->
 @function(ns=NS)
 def vander(x: Tensor, N: int | None = None) -> Tensor:
     """Powers 0 to N - 1 of each element.  x: (*, M) -> (*, M, N)"""
-    from rushlight.dispatch import functions as ops
-
     x = x.unsqueeze(0) if x.ndim == 0 else x
     n = x.shape[-1] if N is None else as_int(N, "linalg.vander", "N")
     if n <= 1:
@@ -631,8 +627,6 @@ def vander_of_vector(x: Tensor, N: int | None = None, increasing: bool = False) 
     tensor([[4, 2, 1],
             [9, 3, 1]])
     """
-    from rushlight.dispatch import functions as ops
-
     check_tensor("vander", "x", x, 1)
     if x.ndim != 1:
         raise RuntimeError(f"vander: x must be a one-dimensional tensor, got {x.ndim} dimensions")

@@ -13,7 +13,7 @@ from rushlight.basics import dtypes
 from rushlight.basics.dtype_words import older
 from rushlight.basics.dtypes import dtype
 from rushlight.basics.naming import called
-from rushlight.dispatch import families, shapes
+from rushlight.dispatch import call, families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import numpy_names, wrap_dim
 from rushlight.dispatch.operands import raw
@@ -255,7 +255,6 @@ def _in_place(name: str, run: Any) -> Callable[..., Any]:
         if dtype is not None and numpy_dtype(name, dtype) != self._array.dtype:
             raise RuntimeError(f"{name}_(): the dtype {dtype} must be that of the tensor, {self.dtype}, as it is "
                                "changed in place")  # fmt: skip
-        from rushlight.dispatch import call
 
         if self._held.dtype.kind == "b":
             raise RuntimeError(f"{name}_(): a bool tensor cannot hold the result: use {name}(), whose result is int64")

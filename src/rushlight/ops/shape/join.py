@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.basics import dtypes
 from rushlight.basics.errors import explained
 from rushlight.basics.foreign import kind_of
 from rushlight.basics.state import modes, special, way_of
@@ -182,7 +183,6 @@ def gathered(name: str, tensors: Sequence[Array | Tensor]) -> list[Any]:
 
 def converted(tensors: list[Any]) -> list[Any]:
     """The tensors in the dtype to which they promote together."""
-    from rushlight.basics import dtypes
     from rushlight.ops.elementwise.convert import cast
 
     target = dtypes.result_dtype([raw(x) for x in tensors]).numpy

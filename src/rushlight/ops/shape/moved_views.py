@@ -11,6 +11,7 @@ import numpy as np
 
 from rushlight.basics.foreign import kind_of
 from rushlight.basics.naming import called
+from rushlight.basics.size import Size
 from rushlight.dispatch import call
 from rushlight.dispatch.compute import check_broadcast
 from rushlight.dispatch.dims import as_int, by_keyword, listed, numpy_names, sizes, wrap_dim
@@ -125,8 +126,6 @@ def sum_to_size(self: Tensor, *size: int | Sequence[int], **named: object) -> Te
 @function()
 def broadcast_shapes(*shapes: Any) -> Any:
     """The shape to which shapes (tuples or ints) broadcast.  Raises RuntimeError if there is none."""
-    from rushlight.basics.size import Size
-
     known = [sizes((s,), "broadcast_shapes", "shapes") for s in shapes]
     for shape in known:
         if any(n < 0 for n in shape):

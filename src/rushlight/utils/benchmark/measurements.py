@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from rushlight import kernels
+from rushlight.backends import blas
 
 __all__ = [
     "Measurement",
@@ -64,8 +65,6 @@ def ordered_unique(elements: Iterable[Any]) -> list[Any]:
 
 
 def _set_threads(n: int) -> None:
-    from rushlight.backends import blas
-
     kernels.set_num_threads(n)
     blas.set_num_threads(n)
 

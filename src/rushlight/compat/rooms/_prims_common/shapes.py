@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from rushlight.dispatch import formats
 from rushlight.dispatch.dims import wrap_dim
+from rushlight.dispatch.formats import channels_last
 
 __all__ = ["canonicalize_dim", "canonicalize_dims", "compute_required_storage_length", "is_channels_last_contiguous", "is_contiguous",
            "is_contiguous_or_false", "is_expandable_to", "is_same_shape", "make_contiguous_strides_for", "suggest_memory_format"]  # fmt: skip
@@ -21,15 +23,11 @@ is_contiguous_or_false = is_contiguous
 
 def is_channels_last_contiguous(a: Any) -> bool:
     """Whether the elements of a picture lie with its channels last."""
-    from rushlight.dispatch.formats import channels_last
-
     return a.dim() == 4 and bool(a.is_contiguous(memory_format=channels_last))
 
 
 def suggest_memory_format(x: Any) -> Any:
     """The memory format in which a result of the same shape would lie: with the channels of a picture or volume last, or in order."""
-    from rushlight.dispatch import formats
-
     if not formats.lies_channels_last(x._array):
         return formats.contiguous_format
     return formats.channels_last if x.dim() == 4 else formats.channels_last_3d

@@ -14,6 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.backends import blas
+from rushlight.generator import default_generator
+from rushlight.kernels import set_num_threads
 from rushlight.utils.data._utils import pipes, transfer
 from rushlight.utils.data._utils.errors import Failure
 from rushlight.utils.data._utils.fetch import _DatasetKind
@@ -170,10 +173,6 @@ class Worker:
 
 
 def _seed_everything(base_seed: int, worker_id: int) -> None:
-    import numpy as np
-
-    from rushlight.generator import default_generator
-
     random.seed(base_seed + worker_id)
     default_generator.manual_seed(base_seed + worker_id)
     np.random.seed(_generate_state(base_seed, worker_id))
@@ -213,9 +212,6 @@ def process_main(job: Job, id: int, tasks: Connection, answers: Connection, othe
 
 def _use_one_thread() -> None:
     """The workers are the parallelism."""
-    from rushlight.backends import blas
-    from rushlight.kernels import set_num_threads
-
     set_num_threads(1)
     blas.set_num_threads(1)
 
