@@ -1,7 +1,5 @@
 """``torch.types``: names for type hints."""
 
-from __future__ import annotations
-
 import builtins
 import os
 from collections.abc import Sequence

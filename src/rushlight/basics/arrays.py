@@ -1,7 +1,5 @@
 """The type of raw arrays."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

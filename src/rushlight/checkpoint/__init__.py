@@ -1,7 +1,5 @@
 """Activation checkpointing: less memory for more computation.  Its public name is `torch.utils.checkpoint`."""
 
-from __future__ import annotations
-
 from rushlight.checkpoint.api import (
     checkpoint,
     checkpoint_sequential,

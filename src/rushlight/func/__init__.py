@@ -1,7 +1,5 @@
 """Transformations of functions, as in `torch.func`."""
 
-from __future__ import annotations
-
 from rushlight.func.forward import jvp, linearize
 from rushlight.func.functionalizing import functionalize
 from rushlight.func.jacobians import hessian, jacfwd, jacrev

@@ -4,8 +4,6 @@ One function per kernel, the same for both; see the modules for shapes.  Nothing
 the first call that can use it.
 """
 
-from __future__ import annotations
-
 from rushlight.kernels.along import *
 from rushlight.kernels.attention import *
 from rushlight.kernels.blockwise import *

@@ -1,7 +1,5 @@
 """What PyTorch does with names in another way than with most: facts about its interface that nothing here follows from."""
 
-from __future__ import annotations
-
 FUNCTIONAL = "nn.functional"
 
 # Functions without tensors to ask: modes are, and what stands for a size, a number or a dtype, a proxy of torch.fx say.

@@ -1,7 +1,5 @@
 """``torch.ao.quantization``: observers and rounding while a model trains; quantized tensors are refused."""
 
-from __future__ import annotations
-
 from rushlight import absent
 from rushlight.ao.quantization import fake_quantize, observer, qconfig, quantize
 from rushlight.ao.quantization.fake_quantize import *

@@ -1,7 +1,5 @@
 """Optimizers that run while the backward pass does."""
 
-from __future__ import annotations
-
 from rushlight import absent
 from rushlight.distributed.optim.apply_optimizer_in_backward import (
     _apply_optimizer_in_backward,

@@ -3,8 +3,6 @@
 A schedule changes the options of an optimizer's groups at each of its `step()` calls, which follow the optimizer's.
 """
 
-from __future__ import annotations
-
 from rushlight.optim.lr_scheduler.base import EPOCH_DEPRECATION_WARNING as EPOCH_DEPRECATION_WARNING
 from rushlight.optim.lr_scheduler.base import LRScheduler
 from rushlight.optim.lr_scheduler.base import _enable_get_lr_call as _enable_get_lr_call

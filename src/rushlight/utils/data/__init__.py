@@ -1,7 +1,5 @@
 """Datasets, samplers, and the loader that turns them into batches, in this process or beside it."""
 
-from __future__ import annotations
-
 from rushlight.utils.data._utils.collate import default_collate, default_convert
 from rushlight.utils.data._utils.fetch import _DatasetKind
 from rushlight.utils.data._utils.worker import get_worker_info

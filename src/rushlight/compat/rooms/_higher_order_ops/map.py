@@ -1,7 +1,5 @@
 """``torch._higher_order_ops.map``: a function of each row."""
 
-from __future__ import annotations
-
 from rushlight.compat.rooms._higher_order_ops.control_flow import map
 
 __all__ = ["map"]

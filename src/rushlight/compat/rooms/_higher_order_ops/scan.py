@@ -1,7 +1,5 @@
 """``torch._higher_order_ops.scan``: running results of a function that carries something along."""
 
-from __future__ import annotations
-
 from rushlight.compat.rooms._higher_order_ops.control_flow import scan
 
 __all__ = ["scan"]

@@ -1,7 +1,5 @@
 """``torch._higher_order_ops.while_loop``: loops as long as something holds."""
 
-from __future__ import annotations
-
 from rushlight.compat.rooms._higher_order_ops.control_flow import while_loop
 
 __all__ = ["while_loop"]

@@ -1,7 +1,5 @@
 """``torch.utils._config_module``: the class of modules that hold settings."""
 
-from __future__ import annotations
-
 from types import ModuleType
 
 __all__ = ["ConfigModule"]

@@ -1,7 +1,5 @@
 """``torch.utils._dtype_abbrs``: short names of dtypes."""
 
-from __future__ import annotations
-
 from rushlight.basics import dtypes
 
 __all__ = ["dtype_abbrs"]

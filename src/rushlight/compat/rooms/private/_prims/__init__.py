@@ -1,7 +1,5 @@
 """``torch._prims``: operators of which PyTorch makes others.  Here every operator stands for itself."""
 
-from __future__ import annotations
-
 from rushlight.basics.lazily import lazily
 from rushlight.compat.rooms import _prims_common as utils
 
