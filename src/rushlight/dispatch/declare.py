@@ -197,7 +197,6 @@ class Op:
             self.costs(cost)
         if self.ufunc is not None:
             record["forward"] = ufunc_forward(self.ufunc)
-        OPS[self.name] = self
 
     def __setattr__(self, name: str, value: object) -> None:
         if name not in Op.MADE:

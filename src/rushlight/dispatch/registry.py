@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 from rushlight.basics.dtype_words import in_c
 from rushlight.basics.state import Setting, modes, special
 from rushlight.dispatch import call, fast_source
-from rushlight.dispatch.declare import Op
+from rushlight.dispatch.declare import OPS, Op
 from rushlight.dispatch.dims import check_output
 from rushlight.dispatch.outs import check_dtypes
 from rushlight.dispatch.plan import Formula
@@ -130,6 +130,7 @@ def op(*, ns: str | None = None, aliases: tuple[str, ...] = (), method: bool = T
         made = Op(fn, aliases=aliases, **settings)
         for target, formula in (grads or {}).items():
             made.add_formula(Formula((target,), formula, False))
+        OPS[made.name] = made
         public_fn = choose(made)
         public_fn.__name__ = public_fn.__qualname__ = name = public or fn.__name__
         public_fn.__doc__, public_fn.__module__ = fn.__doc__, fn.__module__
