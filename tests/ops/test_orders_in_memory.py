@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import rushlight as torch
+from rushlight import memory
 
 EXPANDED: dict[str, tuple[Callable[[], Any], tuple[int, ...]]] = {
     "rows": (lambda: torch.arange(8.0).expand(2, 8), (8, 1)),
@@ -131,3 +132,23 @@ def test_any_order_is_that_of_dimensions_where_it_is_asked_for() -> None:
     assert x.is_contiguous(memory_format=torch.preserve_format) and not x.t().is_contiguous(
         memory_format=torch.preserve_format
     )
+
+
+@pytest.mark.skipif(not memory.is_counted(), reason="bytes are counted where native kernels are")
+@pytest.mark.parametrize("shape", [(64, 1000), (8, 20, 400), (2, 4, 20, 400)])
+@pytest.mark.parametrize("order", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize("name", ["square", "tanh", "sigmoid", "exp"])
+def test_a_gradient_that_is_one_number_is_not_written_out_beside_what_is_made_of_it(name, order, shape) -> None:
+    if order is torch.channels_last and len(shape) != 4:
+        return
+    leaf = torch.randn(shape).contiguous(memory_format=order).requires_grad_()
+    x = leaf * 1
+    loss = getattr(x, name)().mean()
+    before = memory.current()
+    memory.reset_peak()
+    (grad,) = torch.autograd.grad(loss, x)
+    assert memory.peak() - before < 1.1 * x.nbytes
+    assert grad.stride() == x.stride()
+    dense = leaf.detach().requires_grad_()
+    getattr(dense, name)().backward(torch.full(shape, 1 / x.numel()))
+    assert torch.equal(grad, dense.grad)

@@ -210,6 +210,9 @@ def map_pair(kernel: Reference, x: Array, y: Array, out: Array | None, *numbers:
             return in_memory_order(lambda a, b: map_pair(kernel, a, b, None, *numbers), x, y)
         return put(_plain(kernel, x.dtype, x, y, *numbers, out=out), out)
     if x.shape != y.shape or x.flags.num & y.flags.num & DENSE != DENSE:
+        order = _order_of_other(x, y) if out is None else None
+        if order is not None:
+            return _with_expanded(getattr(table, kernel.__name__), x, y, order, *numbers)
         if out is None and x.ndim > 2 and x.shape == y.shape and not gapless(x):
             return in_memory_order(lambda a, b: map_pair(kernel, a, b, None, *numbers), x, y)
         if out is None and x.shape == y.shape and gapless(y) and not gapless(x):  # no copy beside the result
@@ -220,6 +223,24 @@ def map_pair(kernel: Reference, x: Array, y: Array, out: Array | None, *numbers:
     target = empty_like(x) if out is None else _target(out, x, y)
     getattr(table, kernel.__name__)(x, y, target, x.size, *numbers)
     return put(target, out)
+
+
+def _order_of_other(x: Array, y: Array) -> list[int] | None:
+    """The order in memory of the dimensions of `y`, which has no gaps, where `x` is expanded and lies in no other; else None."""
+    if 0 not in x.strides or x.shape != y.shape or not x.size:
+        return None
+    order = memory_order(y)
+    dense = y.transpose(order).flags.num & DENSE == DENSE
+    return order if dense and (not any(x.strides) or memory_order(x) == order) else None
+
+
+def _with_expanded(run: Callable[..., object], x: Array, y: Array, order: list[int], *numbers: object) -> Array:
+    """A kernel of pairs whose first elements are expanded, in the memory of the result: no copy beside that."""
+    turned = y.transpose(order)
+    made = empty_like(turned)
+    made[...] = x.transpose(order)
+    run(made, turned, made, made.size, *numbers)
+    return made.transpose(argsort(order))
 
 
 def _plain(kernel: Reference, dtype: np.dtype[Any], *arguments: object, out: Array | None = None) -> Array:
