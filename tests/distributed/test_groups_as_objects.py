@@ -90,11 +90,20 @@ refused("must not exceed the world size", lambda: dist.new_subgroups(3), ValueEr
 refused("Invalid process group", lambda: dist.destroy_process_group(5), ValueError)
 refused("at least 1", lambda: dist.scatter_object_list([], [1, 2]), ValueError)
 dist.destroy_process_group(dist.GroupMember.NON_GROUP_MEMBER)
+for dtype in (torch.float32, torch.float64, torch.bfloat16):
+    for how, least in ((dist.ReduceOp.MAX, 2), (dist.ReduceOp.MIN, 1)):
+        for size in (1, 5000):
+            x = torch.full((size,), r + 1., dtype=dtype); x[0] = float("nan") if r == 0 else 1; dist.all_reduce(x, op=how)
+            assert x[0].isnan() and (x[1:] == least).all()
+            x = torch.tensor([1., float("nan")] if r else [float("nan"), 1.]).to(dtype); some = x[:1].clone(); dist.reduce_scatter_tensor(some, x, op=how); assert some.isnan()
 short = datetime.timedelta(seconds=.2)
 if r == 0:
     refused("Rank 1 failed to pass", lambda: dist.monitored_barrier(timeout=short))
     refused("Rank 0 timed out", lambda: world.monitored_barrier(datetime.timedelta(0)))
 dist.barrier(); dist.monitored_barrier(timeout=5, wait_all_ranks=True)
+dist.destroy_process_group(part)
+refused("has given this one back", lambda: dist.all_reduce(one, group=part), ValueError); refused("given this one back", lambda: dist.send(one, 1 - r, part), ValueError)
+refused("given this one back", lambda: dist.destroy_process_group(part), ValueError); assert part.rank() == r
 print("well"); dist.destroy_process_group()
 """) == ["well", "well"]  # fmt: skip
 

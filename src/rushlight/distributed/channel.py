@@ -6,8 +6,9 @@ operation and returns its request, or None where it is done: see `work`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -175,21 +176,23 @@ class Several:
             return request
         return link.Watched(request, self._link, self._peers if peer is None else [self._peers[peer]])
 
-    def _op(self, op: object) -> object:
-        """MPI's operation of a name; one of our own as it is."""
+    def _op(self, op: object, x: Array) -> object:
+        """MPI's operation of a name; one of our own as it is, and where numbers may be NaN."""
+        if isinstance(op, str) and op in EXTREME and x.dtype.kind == "f":
+            return extreme(op, x.dtype)
         return getattr(mpi.library(), op) if isinstance(op, str) else op
 
     def all_reduce(self, x: Array, op: str) -> Any:
         """As `Alone.all_reduce`."""
         received.add("all_reduce", 2 * x.nbytes * (self.size - 1) / self.size)
-        return self._begun(self.comm.Iallreduce(mpi.library().IN_PLACE, x, self._op(op)))
+        return self._begun(self.comm.Iallreduce(mpi.library().IN_PLACE, x, self._op(op, x)))
 
     def reduce(self, x: Array, op: str, root: int) -> Any:
         """As `Alone.reduce`."""
         received.add("reduce", x.nbytes * (self.size - 1) / self.size)
         if self.rank == root:
-            return self._begun(self.comm.Ireduce(mpi.library().IN_PLACE, x, self._op(op), root))
-        return self._begun(self.comm.Ireduce(x, None, self._op(op), root))
+            return self._begun(self.comm.Ireduce(mpi.library().IN_PLACE, x, self._op(op, x), root))
+        return self._begun(self.comm.Ireduce(x, None, self._op(op, x), root))
 
     def broadcast(self, x: Array, root: int) -> Any:
         """As `Alone.broadcast`."""
@@ -214,7 +217,7 @@ class Several:
     def reduce_scatter(self, out: Array, x: Array, op: str) -> Any:
         """As `Alone.reduce_scatter`."""
         received.add("reduce_scatter", out.nbytes * (self.size - 1))
-        return self._begun(self.comm.Ireduce_scatter_block(x, out, self._op(op)))
+        return self._begun(self.comm.Ireduce_scatter_block(x, out, self._op(op, x)))
 
     def all_gather_v(self, out: Array, x: Array, counts: Sequence[int]) -> Any:
         """As `Alone.all_gather_v`."""
@@ -224,7 +227,7 @@ class Several:
     def reduce_scatter_v(self, out: Array, x: Array, counts: Sequence[int], op: str) -> Any:
         """As `Alone.reduce_scatter_v`."""
         received.add("reduce_scatter", out.nbytes * (self.size - 1))
-        return self._begun(self.comm.Ireduce_scatter(x, out, counts, self._op(op)))
+        return self._begun(self.comm.Ireduce_scatter(x, out, counts, self._op(op, x)))
 
     def all_to_all(self, out: Array, x: Array, out_counts: Sequence[int], counts: Sequence[int]) -> Any:
         """As `Alone.all_to_all`: a message to and from each.  (MPICH 5.0.2's Ialltoallv does not end where counts are 0.)"""
@@ -260,8 +263,30 @@ class Several:
         return Several(self.comm.Create_group(chosen, tag))
 
     def close(self) -> None:
-        """As `Alone.close`."""
+        """As `Alone.close`; what is asked of it after that raises ValueError."""
         self.comm.Free()
+        self.comm = Freed()
+
+
+class Freed:
+    """In the place of a communicator that has been given back, which MPI would end the process for."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise ValueError("Invalid process group specified: destroy_process_group has given this one back")
+
+
+EXTREME = {"MAX": np.maximum, "MIN": np.minimum}
+
+
+@functools.cache
+def extreme(name: str, dtype: Any) -> Any:
+    """The largest or least of numbers, NaN where one is: MPI's own leaves it to the order whether processes see that, each another."""
+
+    def combine(given: Any, into: Any, kind: object) -> None:
+        out = np.frombuffer(into, dtype)
+        EXTREME[name](out, np.frombuffer(given, dtype), out=out)
+
+    return mpi.library().Op.Create(combine, commute=True)
 
 
 ALL_TO_ALL = 32_002  # the tag of its messages
