@@ -98,7 +98,7 @@ def cast(x: Array | complex, dtype: np.dtype[Any]) -> Array:
     if dtype.kind in "iu" and isinstance(x, (int, float)) and not isinstance(x, bool):
         bits = 8 * dtype.itemsize
         return np.array(int(x) & ((1 << bits) - 1), np.uint64).astype(dtype)
-    return recast(np.asarray(x), dtype)
+    return recast(np.asarray(float(x) if x.__class__ is int else x), dtype)  # integers of more than 64 bits are objects
 
 
 def fitted(name: str, value: Any, dtype: np.dtype[Any], halves: bool = False) -> Array:
@@ -316,9 +316,15 @@ def halves_of(op: Op) -> Set[np.dtype[Any]]:
     return frozenset(HALVES if op.half is None else ())
 
 
-@lru_cache(maxsize=256)
 def held(dtype: np.dtype[Any], number: float) -> Array | None:
     """A number as an array without dimensions; None where the dtype does not hold it, so that it has to be computed with in float32."""
+    return (
+        _held(dtype, number) if number else np.asarray(np.float32(number)).astype(dtype)
+    )  # zeros of both signs are equal
+
+
+@lru_cache(maxsize=256)
+def _held(dtype: np.dtype[Any], number: float) -> Array | None:
     with np.errstate(all="ignore"):
         try:
             found = np.asarray(np.float32(number)).astype(dtype)

@@ -178,7 +178,7 @@ RL_INLINE uint16_t like(uint16_t, uint16_t one) { return one; }
 RL_INLINE float like(float, float one) { return one; }
 RL_INLINE float magnitude(float x) { return of_bits(bits_of(x) & 0x7fffffffu); }
 #if defined(RL_SIXTEEN)
-RL_INLINE Wide16 like(Wide16, float one) { return Wide16{} + one; }
+RL_INLINE Wide16 like(Wide16, float one) { return one - Wide16{}; }  // of -0 a sum with 0 is 0
 RL_INLINE Wide16 magnitude(Wide16 x) {
     typedef uint32_t Bits __attribute__((vector_size(sizeof(Wide16))));
     return (Wide16)((Bits)x & 0x7fffffffu);
