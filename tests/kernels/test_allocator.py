@@ -74,9 +74,10 @@ def test_the_limit_asks_for_room_and_refuses_without() -> None:
     asked: list[int] = []
     held: list[Any] = [np.ones(1 << 20)]
 
-    def room(over: int) -> None:
+    def room(over: int) -> bool:
         asked.append(over)
-        held.clear()
+        had, _ = bool(held), held.clear()
+        return had
 
     keep = allocator.limit(used() + (1 << 20), room)
     try:
@@ -90,6 +91,26 @@ def test_the_limit_asks_for_room_and_refuses_without() -> None:
         allocator.limit(0, None)
     del fits, keep
     np.ones(1 << 20)
+
+
+def test_room_that_another_thread_takes_is_asked_for_again() -> None:
+    held: list[Any] = [np.ones(1 << 20) for _ in range(3)]
+    left: list[int] = []
+
+    def room(over: int) -> bool:
+        held.pop()
+        left.append(len(held))
+        if held:  # as another thread might, before it is claimed
+            held[0] = np.concatenate([held[0], np.ones(1 << 20)])
+        return True
+
+    keep = allocator.limit(used() + (1 << 20), room)
+    try:
+        fits = np.ones(1 << 20)
+    finally:
+        allocator.limit(0, None)
+    assert left == [2, 1, 0]
+    del fits, keep
 
 
 def test_events_tell_of_births_deaths_and_lines() -> None:

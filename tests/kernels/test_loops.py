@@ -111,6 +111,9 @@ def test_copies_of_bfloat16() -> None:
         moved, wanted = x.copy(), words.copy()
         moved[to], wanted[to] = moved[of], wanted[of]
         np.testing.assert_array_equal(moved.view(np.uint16), wanted)
+    odd = np.frombuffer(b"." + words.tobytes(), bfloat16, offset=1).reshape(x.shape)  # which begins at an odd address
+    np.testing.assert_array_equal(odd[:, ::3].copy().view(np.uint16), words[:, ::3])
+    np.testing.assert_array_equal((odd[:, :1] + x).view(np.uint16), (x[:, :1] + x).view(np.uint16))
     swapped = x.copy()
     assert swapped.byteswap(inplace=True) is swapped
     np.testing.assert_array_equal(swapped.view(np.uint16), words.byteswap())

@@ -27,7 +27,7 @@ _ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "record": (_n, _i), "aside": (_i,), "forget": (), "adopt": (_p, _n, _i), "label": (_n, _i, _i), "category": (_o, _i, _i),
     "mark": (_i, _n, _n), "sizes": (_p,), "events": (_p, _n, _p), "alive": (_p, _n, _p), "stack_size": (_i,), "stack": (_i, _p, _p),
 }  # fmt: skip
-Room = ctypes.PYFUNCTYPE(None, ctypes.c_int64)
+Room = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int64)
 
 ASIDE = 1 << 15  # bytes (memory.cpp, kLarge)
 EVENT = np.dtype([("time", "i8"), ("block", "i8"), ("address", "i8"), ("size", "i8"), ("value", "i8"), ("stack", "i4"),
@@ -170,10 +170,10 @@ def blocks() -> int:
     return lib.blocks() if isinstance(lib, TracedLibrary) else totals().blocks
 
 
-def limit(most: int, make_room: Callable[[int], None] | None) -> Any:
+def limit(most: int, make_room: Callable[[int], bool] | None) -> Any:
     """Refuse (as MemoryError) what would take more than `most` bytes in all, after `make_room(bytes too many)`; 0: no limit.
 
-    Keep what is returned as long as the limit is set.
+    make_room: whether they are free now; other threads may take them, then it is asked again. Keep what is returned as long as the limit is set.
     """
     room = Room(make_room) if make_room is not None else None
     library().limit(most, room)

@@ -1,6 +1,5 @@
 // Loops of NumPy's ufuncs over bfloat16 and float16 numbers, as NumPy calls them: addresses, how many, and their distances in bytes.
 // Computed in float32 and rounded once, as those that they stand in for.
-#include <algorithm>
 #include <atomic>
 #include <cfenv>
 #include <cmath>
@@ -139,15 +138,26 @@ template <class S, class F> void kinds(char **args, const Size *count, const Siz
     });
 }
 
-// Elements of two bytes as NumPy has a dtype copy its own, in the order of their bytes or in the other; without `from` those that are there.
+inline uint16_t word_at(const char *from) {
+    uint16_t found;
+    std::memcpy(&found, from, sizeof found);
+    return found;
+}
+
+// Elements of two bytes as NumPy has a dtype copy its own, in the order of their bytes or in the other; without `from` those that are
+// there.  They may begin at odd addresses.
 inline void copied(char *to, Size by, const char *from, Size step, Size n, bool swap) {
     constexpr Size kBytes = sizeof(uint16_t);
     if (!from) from = to, step = by;
     if (!swap && by == kBytes && step == kBytes) return void(std::memmove(to, from, n * kBytes));
-    if (!swap && by == kBytes && step == 0) return void(std::fill_n(reinterpret_cast<uint16_t *>(to), n, at<uint16_t>(const_cast<char *>(from), 0)));
+    if (!swap && by == kBytes && step == 0) {
+        const uint16_t one = word_at(from);
+        for (Size i = 0; i < n; ++i) std::memcpy(to + i * kBytes, &one, kBytes);
+        return;
+    }
     for (Size i = 0; i < n; ++i) {
-        const uint16_t bits = at<uint16_t>(const_cast<char *>(from), i * step);
-        at<uint16_t>(to, i * by) = swap ? (uint16_t)(bits << 8 | bits >> 8) : bits;
+        const uint16_t found = word_at(from + i * step), bits = swap ? (uint16_t)(found << 8 | found >> 8) : found;
+        std::memcpy(to + i * by, &bits, kBytes);
     }
 }
 

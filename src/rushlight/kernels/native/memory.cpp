@@ -257,17 +257,25 @@ bool note_death(void *block, size_t bytes) {
 // The limit ----------------------------------------------------------------------------------------------------------
 
 std::atomic<int64_t> limit{0};
-void (*make_room)(int64_t) = nullptr;  // takes the GIL itself
+int (*make_room)(int64_t) = nullptr;  // whether there is room now; takes the GIL itself
+
+bool room_made(int64_t over) {
+    making = true;
+    const bool made = make_room(over);
+    making = false;
+    return made;
+}
 
 // Count `bytes` more; asks for room where they are too many.  False, with nothing counted, if there is none.
 bool claimed(size_t bytes) {
-    int64_t more = int64_t(bytes), most = limit.load(std::memory_order_relaxed);
-    if (is(kLimited) && make_room && gil() && !making) {
+    constexpr int kTimes = 16;  // that room which was made may be taken by other threads before it is claimed
+    const int64_t more = int64_t(bytes);
+    const bool asks = make_room && gil() && !making;
+    for (int times = 0; asks && is(kLimited); ++times) {
+        const int64_t most = limit.load(std::memory_order_relaxed);
         if (count_below(more, most)) return true;
-        making = true;
-        make_room(totals.bytes.load(std::memory_order_relaxed) + more - most);
-        making = false;
-        if (is(kLimited)) return count_below(more, limit.load(std::memory_order_relaxed));
+        const bool made = times < kTimes && room_made(totals.bytes.load(std::memory_order_relaxed) + more - most);
+        if (!made && is(kLimited)) return count_below(more, limit.load(std::memory_order_relaxed));
     }
     count(more);
     return true;
@@ -518,8 +526,8 @@ RL_EXPORT void rl_memory_exact(int on) {
     else flags &= ~kExact;
 }
 
-// most: bytes, 0 for no limit; room: called with the bytes that are too many
-RL_EXPORT void rl_memory_limit(int64_t most, void (*room)(int64_t)) {
+// most: bytes, 0 for no limit; room: called with the bytes that are too many, returns whether they are free now
+RL_EXPORT void rl_memory_limit(int64_t most, int (*room)(int64_t)) {
     make_room = room;
     limit.store(most);
     if (most) flags |= kLimited;

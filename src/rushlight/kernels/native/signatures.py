@@ -7,7 +7,7 @@ Raise ``ABI`` when the meaning of one changes.
 
 from __future__ import annotations
 
-ABI = 68
+ABI = 69
 
 # twister.cpp: state, output, elements; the first number, how far they reach and where they end.  (Its Python is imported when it is asked for.)
 SIGNATURES: dict[str, str] = {"evenly": "uanddd"}

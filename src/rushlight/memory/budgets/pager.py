@@ -286,37 +286,41 @@ class Pager:
 
     # Room ------------------------------------------------------------------------------------------
 
-    def make_room(self, over: int) -> None:
-        """Send pages away until `over` bytes are free, and some more, or nothing else can be sent."""
+    def make_room(self, over: int) -> bool:
+        """Send pages away until `over` bytes are free, and some more, or nothing else can be sent; whether they are."""
         if threading.current_thread().name == "rushlight.stores":
-            return  # a thread that reads ahead is refused: it cannot wait for what it is to do itself
+            return False  # a thread that reads ahead is refused: it cannot wait for what it is to do itself
         with self.lock:
             start = self.clock()
             goal = used() - over
             try:
-                self.go_below(goal)
+                return self.go_below(goal)
             except Exception as error:  # nothing may leave the allocator: the refusal is explained later
                 self.error = frameless(error)
             except BaseException as interrupt:  # nor this: it is raised when an operator begins, or at the end
                 self.interrupt = interrupt
-                self.go_below(goal)
+                return self.go_below(goal)
             finally:
                 self.paid(start)
+        return False
 
-    def go_below(self, goal: int) -> None:
+    def go_below(self, goal: int) -> bool:
         """Send pages away until no more than `goal` bytes are in use; note how many are, if they cannot be moved."""
         self.asked += 1
         self.note_demand(self.limit - goal)
         wake = self.wake
         if wake is not None:  # the budget may have ended meanwhile, in another thread
             wake()
-        if not self.reach(goal):
+        reached = self.reach(goal)
+        if not reached:
             self.scan()
-            if not self.reach(goal):
+            reached = self.reach(goal)
+            if not reached:
                 least = self.limit + used() - goal
                 self.least = max(self.least, least + least // 32)  # the next that asks wants more
         if self.saved_away > self.needed:
             self.needed, self.growing = self.saved_away, True
+        return reached
 
     def note_demand(self, more: int) -> None:
         """Note how many bytes there would be now without a limit, `more` among them that are asked for."""
