@@ -1,44 +1,108 @@
-"""Small tensors of 16 bits beside Python's numbers: the short way gives what the general one gives, which large tensors take."""
-
-import math
+"""Python's numbers beside float16 and bfloat16 tensors: products, quotients, their gradients, rounded division."""
 
 import pytest
 
 import rushlight as torch
 
-NUMBERS = [0.0, -0.0, 0, 1, -3, 1.5, 0.1, 1e-9, 70000, 1e39, 255, 257, 2049, math.inf, -math.inf, math.nan, 1 << 70]
-X = [1.0, -2.0, 0.0, -0.0, 0.3, 100.0, math.inf, -math.inf, math.nan]
-OPERATORS = {
-    "add": lambda x, n: x + n, "radd": lambda x, n: n + x, "sub": lambda x, n: x - n, "rsub": lambda x, n: n - x, "mul": lambda x, n: x * n,
-    "div": lambda x, n: x / n, "rdiv": lambda x, n: n / x, "eq": lambda x, n: x == n, "lt": lambda x, n: x < n, "fmod": torch.fmod,
-    "pow": lambda x, n: x**n, "trunc": lambda x, n: torch.div(x, n, rounding_mode="trunc"),
-}  # fmt: skip
+HALF = [torch.float16, torch.bfloat16]
 
 
-def bits(x: torch.Tensor) -> list:
-    """Numbers with the signs of zeros, NaN as one."""
-    return [("nan" if v != v else (v, math.copysign(1, v))) for v in x.tolist()]
+def half(*values, dtype=torch.float16, grad=False):
+    return torch.tensor(values, dtype=dtype, requires_grad=grad)
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("name", OPERATORS)
-def test_small_tensors_are_as_large_ones(name, dtype):
-    x = torch.tensor(X).to(dtype)
-    large = x.repeat(4096)
-    for number in NUMBERS if name != "pow" else NUMBERS[:8]:  # larger exponents are refused
-        assert bits(OPERATORS[name](x, number)) == bits(OPERATORS[name](large, number)[: len(X)]), number
+@pytest.mark.parametrize("number", [1e6, 1e-8, 100001, 0.3, torch.tensor(1e-8, dtype=torch.float64)])
+@pytest.mark.parametrize("dtype", HALF)
+def test_products_and_quotients_take_the_number_as_it_is(number, dtype):
+    x = half(1000.0, -0.3, 6.0, dtype=dtype)
+    wide = x.double()
+    for found, want in ((x * number, wide * number), (x / number, wide / number), (number * x, wide * number),
+                        (x.clone().mul_(number), wide * number), (x.clone().div_(number), wide / number)):  # fmt: skip
+        assert found.dtype == dtype
+        assert torch.equal(found, want.float().to(dtype))
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("name", ["add_", "sub_", "mul_", "div_"])
-def test_in_place_it_is_the_same(name, dtype):
-    for number in NUMBERS:
-        x, leaf = torch.tensor(X).to(dtype), torch.tensor(X).to(dtype).requires_grad_()
-        want = bits(getattr(torch, name[:-1])(x, number))
-        assert bits(getattr(x, name)(number)) == want
-        assert bits(getattr(leaf * 1, name)(number).detach()) == want
+def test_a_number_over_a_half_tensor():
+    assert (1e8 / half(60000.0)).item() == half(1e8 / 60000).item()
 
 
-def test_zeros_of_both_signs_are_not_taken_for_each_other():
-    x = torch.ones(3, dtype=torch.bfloat16)
-    assert [math.copysign(1, v) for n in (0.0, -0.0, 0.0, 0) for v in (x * n).tolist()[:1]] == [1, -1, 1, 1]
+@pytest.mark.parametrize("dtype", HALF)
+def test_their_gradients_take_it_as_it_is(dtype):
+    g = half(1000.0, dtype=dtype)
+    for fn in (lambda x: x * 1e-8, lambda x: x / 1e8):
+        x = half(1.0, dtype=dtype, grad=True)
+        fn(x).backward(g)
+        assert x.grad.item() == (g.float() * 1e-8).to(dtype).item() != 0
+
+
+def test_other_gradients_that_a_number_scales():
+    x, g = half(1.0, grad=True), half(1000.0)
+    for fn in (lambda: torch.add(half(1.0), x, alpha=1e-8), lambda: torch.lerp(half(1.0), x, 1e-8)):
+        x.grad = None
+        fn().backward(g)
+        assert x.grad.item() == half(1e-5).item()
+
+
+@pytest.mark.parametrize("dtype", HALF)
+@pytest.mark.parametrize("mode", ["floor", "trunc"])
+def test_rounded_quotients_take_it_as_it_is(dtype, mode):
+    assert torch.div(half(0.5, dtype=dtype), 0.11, rounding_mode=mode).item() == 4
+    assert (half(60.0, dtype=dtype) // 0.0011).item() == pytest.approx(54545, rel=0.004)
+
+
+def test_a_weight_beyond_the_dtype():
+    x = half(1.0)
+    assert torch.lerp(x, x, 1e5).item() == 1
+
+
+def test_renorm_of_large_elements():
+    x = half(6e4, -6e4, 1.0).reshape(1, 3)
+    assert torch.renorm(x, 2, 0, 1.0).tolist() == [pytest.approx([0.5**0.5, -(0.5**0.5), 1.18e-5], rel=0.01)]
+
+
+@pytest.mark.parametrize("rounding", ["floor", "trunc"])
+def test_rounded_division_of_a_tensor_without_dimensions_keeps_its_dtype(rounding):
+    x = torch.tensor(5.0, dtype=torch.float16)
+    for found in (
+        x // 2.0,
+        torch.floor_divide(x, 2.0),
+        torch.div(x, 2.0, rounding_mode=rounding),
+        torch.div(x, x, rounding_mode=rounding),
+    ):
+        assert found.dtype == torch.float16
+    assert (x // torch.tensor(2.0, dtype=torch.bfloat16)).dtype == torch.float32
+
+
+@pytest.mark.parametrize("dtype", HALF)
+@pytest.mark.parametrize("exponent", [0.5, -0.5, 2.5, 7, 0.3, 3, -2])
+def test_powers_are_those_of_float32_rounded_once(dtype, exponent):
+    every = torch.arange(32768).to(torch.int16).view(dtype)  # from 0 on, and NaN
+    near = 2.0 ** (-10 if dtype is torch.float16 else -7)
+    held = exponent if dtype is torch.bfloat16 else torch.tensor(exponent, dtype=dtype).item()  # as the dtype has it
+    torch.testing.assert_close(every**exponent, (every.float() ** held).to(dtype), rtol=near, atol=6e-8, equal_nan=True)
+
+
+def test_roots_of_minus_infinity_are_those_of_pytorch():
+    below = [-float("inf"), -0.0]
+    half, other = (torch.tensor(below, dtype=dtype) ** 0.5 for dtype in (torch.float16, torch.bfloat16))
+    assert half.tolist() == [float("inf"), 0] and not half.signbit().any()
+    assert other.isnan().tolist() == [True, False] and other.signbit()[1]
+
+
+@pytest.mark.parametrize("name", ["erfc", "digamma", "rsqrt", "lgamma", "i0"])
+def test_truths_without_dimensions_are_computed_in_a_default_dtype_of_16_bits(name: str) -> None:
+    torch.set_default_dtype(torch.float16)
+    try:
+        found = getattr(torch, name)(torch.tensor(True))
+        assert found.dtype is torch.float16 and found.equal(getattr(torch, name)(torch.tensor([True]))[0])
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.parametrize("dtype", HALF)
+@pytest.mark.parametrize("shapes", [((), (3,), (3,)), ((), (), (3,)), ((), (3,), ()), ((3,), (), ())])
+def test_what_lies_between_has_their_dtype_wherever_dimensions_are(dtype, shapes) -> None:
+    start, end, weight = (torch.full(s, n, dtype=dtype) for s, n in zip(shapes, (1.0, 3.0, 0.25), strict=True))
+    found = torch.lerp(start, end, weight)
+    assert found.dtype is dtype and found.tolist() == [1.5] * 3
+    assert torch.lerp(start, end, 0.25).dtype is dtype

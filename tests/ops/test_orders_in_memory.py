@@ -152,3 +152,69 @@ def test_a_gradient_that_is_one_number_is_not_written_out_beside_what_is_made_of
     dense = leaf.detach().requires_grad_()
     getattr(dense, name)().backward(torch.full(shape, 1 / x.numel()))
     assert torch.equal(grad, dense.grad)
+
+
+def grown(channels: tuple[int, int], run: Callable[[Any, Any, Any], Any]) -> tuple[int, Any]:
+    """How far memory grows in the backward of a convolution of images with channels last, and the gradients; the second time, as the first may write a program."""
+    few, many = channels
+    for _ in range(2):
+        torch.manual_seed(0)
+        x = torch.randn(16, few, 32, 32).contiguous(memory_format=torch.channels_last).requires_grad_()
+        w = torch.randn(many, few, 3, 3).requires_grad_()
+        y = torch.nn.functional.conv2d(x * 1, w, padding=1)
+        assert y.is_contiguous(memory_format=torch.channels_last)
+        loss = run(x, w, y)
+        before = memory.current()
+        memory.reset_peak()
+        loss.backward()
+    return memory.peak() - before, (x.grad, w.grad)
+
+
+@pytest.mark.skipif(not memory.is_counted(), reason="bytes are counted where native kernels are")
+def test_gradients_with_channels_last_are_not_copied_for_a_convolution() -> None:
+    size = 16 * 32 * 32 * 4  # bytes of a channel
+    peak, grads = grown((8, 64), lambda x, w, y: y.square().mean())
+    assert peak < 100 * size  # its gradient, of 64 channels, and what a kernel works with; a copy of that is 64 more
+    assert grads[0].is_contiguous(memory_format=torch.channels_last)
+    held: list[Any] = []
+    _, same = grown((8, 64), lambda x, w, y: (y.register_hook(held.append), y.square().mean())[1])
+    assert all(torch.equal(one, other) for one, other in zip(grads, same, strict=True))
+
+
+@pytest.mark.parametrize("shared", ["hook", "retain_grad", "two ways", "a view"])
+def test_gradients_that_others_hold_stay_as_they_are_behind_a_convolution(shared: str) -> None:
+    other = torch.randn(16, 64, 32, 32).contiguous(memory_format=torch.channels_last)
+    kept: list[Any] = []
+
+    def run(x: Any, w: Any, y: Any) -> Any:
+        if shared == "hook":
+            y.register_hook(lambda g: kept.append((g, g.clone())))
+        elif shared == "retain_grad":
+            y.retain_grad()
+            kept.append((y, None))
+        elif shared == "two ways":
+            leaf = (other * 0).requires_grad_()
+            kept.append((leaf, None))
+            y = y + leaf
+        else:
+            leaf = (other[:, :, 0] * 0).requires_grad_()
+            kept.append((leaf, None))
+            y = torch.cat([y, leaf.unsqueeze(2)], 2)[:, :, :32]
+        return (y * other).sum()
+
+    grown((8, 64), run)
+    for one, want in kept:
+        if want is not None:
+            assert torch.equal(one, want)
+        elif shared == "a view":
+            assert not one.grad.any()
+        else:
+            assert torch.equal(one.grad, other)
+
+
+def test_a_gradient_that_is_given_stays_as_it_is_behind_a_convolution() -> None:
+    g = torch.randn(16, 64, 32, 32).contiguous(memory_format=torch.channels_last)
+    x, w, was = torch.randn(16, 8, 32, 32), torch.randn(64, 8, 3, 3, requires_grad=True), g.clone()
+    for _ in range(3):
+        torch.nn.functional.conv2d(x, w, padding=1).backward(g)
+        assert torch.equal(g, was)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from rushlight.basics.arrays import Array
 from rushlight.dispatch.options import dense_order
 from rushlight.dispatch.registry import NAMESPACES
+from rushlight.engine.accumulate import owns_memory
 from rushlight.kernels.dispatch import ordered
 from rushlight.kernels.pointwise.copies import LARGE, copied, move
 
@@ -34,6 +36,7 @@ preserve_format = memory_format("preserve_format")
 channels_last = memory_format("channels_last")
 channels_last_3d = memory_format("channels_last_3d")
 NUMPY_2_0 = np.__version__.startswith("2.0.")  # whose reshape() has no copy=
+PIECES = 8  # in which images change their order where they lie
 _RANK = {channels_last: 4, channels_last_3d: 5}
 
 
@@ -68,11 +71,43 @@ def lies_channels_last(array: Array) -> bool:
 
 
 def kept_order(made: Array, *given: Array | None) -> Array:
-    """`made`, in channels_last order if it has as many dimensions as one of `given` that lies so: else as it is."""
+    """`made`, which nobody else holds, in channels_last order if it has as many dimensions as one of `given` that lies so: else as it is."""
     if made.flags.c_contiguous and any(x is not None and x.ndim == made.ndim and lies_channels_last(x) for x in given):
         order = channels_last_order(made.ndim)
-        return turned_back(copied(made.transpose(order)), order)
+        turned = made.transpose(order)
+        there = _by_images(made, turned) if made.flags.owndata and _worth_it(made) else copied(turned)
+        return turned_back(there, order)
     return made
+
+
+def _worth_it(images: Array) -> bool:
+    return images.nbytes >= LARGE and len(images) > 1 and images.flags.writeable
+
+
+def _by_images(memory: Array, turned: Array) -> Array:
+    """The elements of `turned` in C order, in the `memory` that they lie in image by image: some are copied at a time, never all."""
+    there, some = memory.reshape(turned.shape), -(-len(turned) // PIECES)
+    for first in range(0, len(turned), some):
+        there[first : first + some] = copied(turned[first : first + some])
+    return there
+
+
+@contextmanager
+def c_order(array: Array, alone: bool) -> Iterator[Array]:
+    """Images in C order while something is done with them: where they lie, if nobody else holds them, else whoever wants that makes a copy."""
+    usable = alone and array.__class__ is np.ndarray and lies_channels_last(array) and _worth_it(array)
+    if not (usable and owns_memory(array)):  # before views of it are made
+        yield array
+        return
+    memory = array.transpose(channels_last_order(array.ndim))
+    if not memory.flags.c_contiguous:
+        yield array
+        return
+    turned = _by_images(memory, array)
+    try:
+        yield turned
+    finally:
+        _by_images(turned, turned.transpose(channels_last_order(array.ndim)))
 
 
 def turned_back(array: Array, order: Sequence[int]) -> Array:
