@@ -1,4 +1,4 @@
-"""Small tensors of 16 bits beside Python's numbers: the short way gives what the general one gives, which large tensors take."""
+"""Small tensors of 16 bits, beside Python's numbers too: the short way gives what the general one gives, which large tensors take."""
 
 import math
 
@@ -42,3 +42,10 @@ def test_in_place_it_is_the_same(name, dtype):
 def test_zeros_of_both_signs_are_not_taken_for_each_other():
     x = torch.ones(3, dtype=torch.bfloat16)
     assert [math.copysign(1, v) for n in (0.0, -0.0, 0.0, 0) for v in (x * n).tolist()[:1]] == [1, -1, 1, 1]
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("name", ["tanh", "sigmoid", "exp", "erf", "sqrt", "abs", "neg", "expm1", "sin", "round", "reciprocal"])  # fmt: skip
+def test_functions_of_one_small_tensor_are_as_those_of_large_ones(name, dtype):
+    x = torch.tensor(X).to(dtype)
+    assert bits(getattr(torch, name)(x)) == bits(getattr(torch, name)(x.repeat(8192))[: len(X)])

@@ -191,8 +191,8 @@ RL_INLINE float tanh(float x) {
     p = p * z - 3.333333433e-01f;
     p = p * z * x + x;
     float large = 1.0f - 2.0f / (rl::exp(2.0f * a) + 1.0f);
-    large = x < 0.0f ? -large : large;
-    return a < 0.6f ? p : large;
+    float out = a < 0.6f ? p : large;
+    return bits<float>(bits<uint32_t>(out) | (bits<uint32_t>(x) & 0x80000000u));  // of -0, too
 }
 
 RL_INLINE double tanh(double x) {
