@@ -174,7 +174,7 @@ def test_a_script_for_several_processes_runs_on_one(run) -> None:
 @pytest.mark.parametrize("early", [True, False])
 def test_processes_of_multiprocessing_find_torch(run, way: str, early: bool) -> None:
     script = f"""
-        {"import multiprocessing.spawn" if early else ""}
+        {"import multiprocessing.spawn, multiprocessing.forkserver" if early else ""}
         import torch
         import multiprocessing
 

@@ -189,6 +189,7 @@ def test_a_model_is_trained_by_two_processes() -> None:
     torch.optim.Adagrad(model.parameters()).share_memory()
 
 
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # from Python 3.12 on, of forks beside threads
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_functions_are_called_with_their_rank(method: str) -> None:
     tensor = torch.zeros(3).share_memory_()

@@ -132,10 +132,10 @@ def test_what_was_refused_is_not_counted(tmp_path: Path) -> None:
     program = """
     assert memory.peak() < 10_000
     refused()
-    assert memory.current() == memory.peak() == 8000
+    assert memory.current() == 8000 <= memory.peak() < 8100
     more = np.ones(1000)
     refused()
-    assert memory.current() == memory.peak() == 16_000
+    assert memory.current() == 16_000 <= memory.peak() < 16_100
     memory.record_history()
     refused()
     large = np.ones(100_000)
@@ -193,7 +193,7 @@ def test_threads_that_allocate_at_once_do_not_pass_a_limit_together(tmp_path: Pa
 
         start = memory.current()
         limit = start + 1_000_000
-        room = allocator.limit(limit, lambda over: None)
+        room = allocator.limit(limit, lambda over: False)
         threads = [threading.Thread(target=work) for _ in range(4)]
         [t.start() for t in threads], [t.join() for t in threads]
         allocator.limit(0, None)

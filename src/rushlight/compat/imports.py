@@ -60,7 +60,7 @@ class _Finder(MetaPathFinder):
     ) -> ModuleSpec | None:
         if fullname.startswith("rushlight."):
             return _loaded_by(_Renaming, PathFinder.find_spec(fullname, path, target))
-        if fullname == "multiprocessing.spawn":
+        if fullname in children.TAUGHT:
             return _loaded_by(children.Teaching, PathFinder.find_spec(fullname, path, target))
         if fullname.partition(".")[0] == "torchvision" and (_only_asked() or _installed("torchvision")):
             return None  # the package itself, on these operators; or none, and it is not there by half
@@ -132,9 +132,9 @@ def install() -> None:
     naming.silence_numpy()
     for module in naming.loaded():
         naming.show_public(module)
-    spawning = sys.modules.get("multiprocessing.spawn")
-    if spawning is not None:
-        children.teach(spawning)
+    for name, teach in children.TAUGHT.items():
+        if name in sys.modules:
+            teach(sys.modules[name])
 
 
 def installed() -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 from rushlight.basics import dtypes
 from rushlight.basics.eights import refuse
 from rushlight.basics.handles import Hooks, RemovableHandle
+from rushlight.basics.references import HELD
 from rushlight.basics.state import modes, special
 from rushlight.engine.conform import Holders, tensor_functions
 from rushlight.engine.rows import Rows
@@ -77,8 +78,7 @@ def owns_memory(g: Array) -> bool:
     base = g.base
     if base is None:
         return True
-    # The base is held by `g`, by our variable and by the argument of getrefcount.
-    return isinstance(base, np.ndarray) and base.base is None and base.nbytes == g.nbytes and getrefcount(base) <= 3
+    return isinstance(base, np.ndarray) and base.base is None and base.nbytes == g.nbytes and getrefcount(base) <= HELD
 
 
 def hooked(leaf: Tensor, g: Tensor) -> Tensor:

@@ -207,8 +207,7 @@ class CopySlices(Node):
     def mine(self, g: Array) -> bool:
         """Whether the gradient that `run` got is laid out as the base was, and held by the run alone."""
         laid_out = g.flags.c_contiguous if self.strides is None else g.strides == self.strides
-        # one holder more than in `run` itself: this call
-        return bool(laid_out and g.base is None and g.flags.writeable and getrefcount(g) <= Holders.node + 1)
+        return bool(laid_out and g.base is None and g.flags.writeable and getrefcount(g) <= Holders.node)
 
     def run(self, g: Array, wanted: int) -> Sequence[Any]:
         if self.released:

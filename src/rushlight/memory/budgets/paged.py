@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.basics.references import HELD
 from rushlight.dispatch.keeping.unmade import place_of
 from rushlight.memory.budgets import pages
 from rushlight.memory.budgets.pages import Page, gapless, whole
@@ -241,7 +242,7 @@ def covers(array: Any) -> bool:
     root = root_of(array)
     if array is root:
         return whole(root)
-    mine = getrefcount(root) <= 4  # the base of the array, the storage, our variable, and the argument of getrefcount
+    mine = getrefcount(root) <= HELD + 1  # the array, whose base it is, and the storage
     return mine and whole(root) and array.nbytes == root.nbytes and gapless(array)
 
 

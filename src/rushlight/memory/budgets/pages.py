@@ -12,6 +12,7 @@ from weakref import ref
 
 import numpy as np
 
+from rushlight.basics.references import HELD
 from rushlight.dispatch.keeping import gates
 from rushlight.engine.saved import Packed
 from rushlight.signs import turn
@@ -117,10 +118,10 @@ class Page:
     def idle(self) -> bool:
         """Whether only this page holds the array."""
         array = self.data
-        if array is None or getrefcount(array) > 3:  # the slot, our variable, and the argument of getrefcount
+        if array is None or getrefcount(array) > HELD:
             return False
         base = array.base  # of an array that was read back in another order of axes; views of it refer to that
-        return base is None or getrefcount(base) <= 3
+        return base is None or getrefcount(base) <= HELD
 
     @property
     def moving(self) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics.arrays import Array
+from rushlight.basics.references import HELD
 from rushlight.dispatch.keeping.blocks import BLOCK, LARGE
 from rushlight.dispatch.keeping.remade import Rebuilt
 from rushlight.dispatch.keeping.spare import spare
@@ -361,4 +362,4 @@ def sole(g: Array) -> bool:
     base = g.base
     if not isinstance(base, ndarray):
         return True
-    return bool(owns(base) and base.nbytes == g.nbytes and getrefcount(base) <= 3)
+    return bool(owns(base) and base.nbytes == g.nbytes and getrefcount(base) <= HELD)
