@@ -218,3 +218,14 @@ def test_a_gradient_that_is_given_stays_as_it_is_behind_a_convolution() -> None:
     for _ in range(3):
         torch.nn.functional.conv2d(x, w, padding=1).backward(g)
         assert torch.equal(g, was)
+
+
+def test_a_gradient_that_is_the_input_too_is_not_turned_where_it_lies() -> None:
+    grads = []
+    for order in (torch.contiguous_format, torch.channels_last):
+        torch.manual_seed(0)
+        x, w = torch.randn(16, 8, 32, 32).contiguous(memory_format=order), torch.randn(8, 8, 3, 3, requires_grad=True)
+        for _ in range(2):
+            torch.nn.functional.conv2d(x, w, padding=1).backward(x)
+        grads.append(w.grad)
+    assert torch.equal(*grads)

@@ -415,7 +415,7 @@ class Backward:
             i = op.tensors.index(request.removesuffix("_spare"))
             return ("None", "") if self.tensors else (f"spare{i}", f"spare{i} = spare(node, {i})")
         if request == "g_alone":
-            return ("False", "") if self.tensors else (request, "g_alone = getrefcount(g) <= Holders.node")
+            return ("False", "") if self.tensors else (request, "g_alone = getrefcount(g) <= Holders.given")
         if request.endswith("_shape"):
             i = op.tensors.index(request.removesuffix("_shape"))
             return f"node.shapes[{i}{':' * (i == op.sequence)}]", ""
