@@ -216,7 +216,8 @@ def test_a_failed_save_leaves_the_old_file(tmp_path):
     torch.save(tensor([1.0]), path)
     with pytest.raises(ValueError, match="no") as caught:
         torch.save([tensor([2.0]), Unpicklable()], path)
-    assert any("unchanged" in note for note in caught.value.__notes__)  # pickle has notes of its own from Python 3.14 on
+    notes = caught.value.__notes__  # of pickle, too, from Python 3.14 on
+    assert any("unchanged" in note for note in notes)
     assert torch.load(path)._array.tolist() == [1.0]
     assert os.listdir(tmp_path) == ["x.pt"]
 
