@@ -300,8 +300,6 @@ def asked_for(program: Program, call: Forward, request: str, grads: dict[Slot, S
         return program.made[call.operands[op.tensors.index(request.removesuffix("_shape"))].number].shape
     if request.endswith("_spare"):
         return None  # whose memory may be written over is the plan's business
-    if request == "g_alone":
-        return False  # nor whose may be used
     if request == "needs":
         return wanted
     raise NotImplementedError(f"capture: a formula of {op.name} asks for {request!r}")

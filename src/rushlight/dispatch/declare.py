@@ -266,7 +266,7 @@ class Op:
             raise RuntimeError(f"operator {self.name}: it was called before its gradients were declared")
         if raw is not None:
             formula.raw, formula.raw_requests = raw, arguments(raw)
-        known = {*self.tensors, *self.static_names, *self.out_names, *self.aux, "g", "g_alone", "gs", "needs",
+        known = {*self.tensors, *self.static_names, *self.out_names, *self.aux, "g", "gs", "needs",
                  *(f"{t}_{what}" for t in self.tensors for what in ("shape", "spare")), *(f"g_{o}" for o in self.out_names)}  # fmt: skip
         for request in (*formula.requests, *formula.raw_requests):
             if request not in known:

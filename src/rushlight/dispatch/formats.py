@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ import numpy as np
 from rushlight.basics.arrays import Array
 from rushlight.dispatch.options import dense_order
 from rushlight.dispatch.registry import NAMESPACES
-from rushlight.engine.accumulate import owns_memory
 from rushlight.kernels.dispatch import ordered
 from rushlight.kernels.pointwise.copies import LARGE, copied, move
 
@@ -90,24 +88,6 @@ def _by_images(memory: Array, turned: Array) -> Array:
     for first in range(0, len(turned), some):
         there[first : first + some] = copied(turned[first : first + some])
     return there
-
-
-@contextmanager
-def c_order(array: Array, alone: bool) -> Iterator[Array]:
-    """Images in C order while something is done with them: where they lie, if nobody else holds them, else whoever wants that makes a copy."""
-    usable = alone and array.__class__ is np.ndarray and lies_channels_last(array) and _worth_it(array)
-    if not (usable and owns_memory(array)):  # before views of it are made
-        yield array
-        return
-    memory = array.transpose(channels_last_order(array.ndim))
-    if not memory.flags.c_contiguous:
-        yield array
-        return
-    turned = _by_images(memory, array)
-    try:
-        yield turned
-    finally:
-        _by_images(turned, turned.transpose(channels_last_order(array.ndim)))
 
 
 def turned_back(array: Array, order: Sequence[int]) -> Array:

@@ -5,7 +5,6 @@ A formula's parameter names are its request. Allowed are:
   g_NAME           the gradient of output NAME, zeros where none arrived;  gs: a list of all, None where none arrived
   an input's name  the input;  NAME_shape: its shape
   NAME_spare       of a raw twin, before the input: the input's memory to write the gradient over, or None: see `spare`
-  g_alone          whether g is an array that only the run holds, so that its memory may be used until the formula returns
   out, or an output's name   that output;  an auxiliary's name: what the forward returned beside its outputs
   a static's name  that argument;  needs: for a joint formula, which of its targets are wanted
 """
@@ -16,7 +15,6 @@ import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from operator import itemgetter
-from sys import getrefcount
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -27,7 +25,6 @@ from rushlight.dispatch.by_sample import level_of
 from rushlight.dispatch.keeping.blocks import LARGE, by_blocks, steps
 from rushlight.dispatch.keeping.remade import Rebuilt
 from rushlight.dispatch.keeping.spare import spare
-from rushlight.engine.conform import Holders
 from rushlight.engine.node import EVERY, Node, Port
 from rushlight.engine.saved import DETACHED, Constant, OfView, Packed, SavedOutput, freed, stale
 from rushlight.kernels.rows import LARGE as SPREAD_FROM
@@ -242,8 +239,8 @@ def fetch(node: OpNode, request: str, g: Any, tensors: bool, needs: tuple[bool, 
     if request.endswith("_shape"):
         i = op.tensors.index(request.removesuffix("_shape"))
         return node.shapes[i:] if i == op.sequence else node.shapes[i]
-    if request in ("needs", "g_alone"):
-        return needs if request == "needs" else False
+    if request == "needs":
+        return needs
     if request == "gs":
         return [g] if node.count == 1 else g
     return grad_of(node, g, op.out_names.index(request.removeprefix("g_")), tensors)
@@ -284,9 +281,8 @@ class Plan:
         self.full: Backwards = self._first
 
     def _first(self, node: OpNode, g: Array | list[Any]) -> list[Any]:
-        self.full, given = self.compiled(EVERY), [g]
-        del g  # held by no more than when this was not between: see `g_alone`
-        return self.full(node, given.pop())
+        self.full = self.compiled(EVERY)
+        return self.full(node, g)
 
     def positions(self, name: str, count: int) -> tuple[int, ...]:
         """The input positions of a parameter: several for the sequence."""
@@ -414,8 +410,6 @@ class Backward:
         if request.endswith("_spare"):
             i = op.tensors.index(request.removesuffix("_spare"))
             return ("None", "") if self.tensors else (f"spare{i}", f"spare{i} = spare(node, {i})")
-        if request == "g_alone":
-            return ("False", "") if self.tensors else (request, "g_alone = getrefcount(g) <= Holders.given")
         if request.endswith("_shape"):
             i = op.tensors.index(request.removesuffix("_shape"))
             return f"node.shapes[{i}{':' * (i == op.sequence)}]", ""
@@ -461,7 +455,7 @@ def some_missing(values: tuple[Any, ...], wanted: tuple[bool, ...]) -> list[Any]
 
 
 NAMES: dict[str, Any] = {
-    "LARGE": LARGE, "SPREAD_FROM": SPREAD_FROM, "as_tensor": as_tensor, "Holders": Holders, "by_blocks": by_blocks, "freed": freed, "getrefcount": getrefcount, "grad_of": grad_of, "in_levels": in_levels,
+    "LARGE": LARGE, "SPREAD_FROM": SPREAD_FROM, "as_tensor": as_tensor, "by_blocks": by_blocks, "freed": freed, "grad_of": grad_of, "in_levels": in_levels,
     "input_array": input_array, "input_tensor": input_tensor, "modes": modes, "ndarray": np.ndarray, "none_missing": none_missing, "output_array": output_array,
     "output_tensor": output_tensor, "some_missing": some_missing, "spare": spare,
 }  # fmt: skip

@@ -138,7 +138,6 @@ class Holders:
     """
 
     buffer = 0  # in `add_arrays`, of a buffer that only a record holds
-    given = 0  # in `Node.run`, or what is written in its place, of the gradient that arrived
     node = 0  # in a method that `Node.run` calls with the gradient that arrived
     leaf = 0  # in `accumulate.owned_copy`, of a gradient that only the run holds
 

@@ -443,7 +443,6 @@ def calibrate() -> None:
         """Counts the holders of the gradient that it is given."""
 
         def run(self, g: Array, wanted: int) -> list[Any]:
-            Holders.given = getrefcount(g)
             self.counts(g)
             return []
 

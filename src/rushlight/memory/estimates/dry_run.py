@@ -173,8 +173,6 @@ class DryRun(Run):
             if item.__class__ is Rebuilt:
                 array = item._array
                 return array if raw else wrap(array)
-        if request == "g_alone":
-            return False
         if request in ("g", "gs") or request.startswith("g_"):
             found = fetch(node, request, g, False, needs)
             if isinstance(found, list):

@@ -21,7 +21,7 @@ from rushlight.basics.state import modes
 from rushlight.dispatch import costs, families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import sizes
-from rushlight.dispatch.formats import c_order, kept_order
+from rushlight.dispatch.formats import kept_order
 from rushlight.dispatch.keeping import rebuilt
 from rushlight.dispatch.keeping.shown import always, bias_sizes, no_padding
 from rushlight.dispatch.operands import held
@@ -109,21 +109,16 @@ def _(
 
 
 # The weight first, for it is what may need its input computed again, which is then gone before the other is made.
-@convolution_op.grad("weight")
-def _(g: Any, g_alone: bool, input: Any, weight_shape: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...],
-      dilation: tuple[int, ...], groups: int) -> Any:  # fmt: skip
-    with c_order(g, g_alone) as turned:
-        return conv_weight_op(turned, conj(input), weight_shape, stride, padding, dilation, groups)
-
-
-@convolution_op.grad("input")
-def _(g: Any, g_alone: bool, input_shape: tuple[int, ...], weight: Any, stride: tuple[int, ...], padding: tuple[int, ...],
-      dilation: tuple[int, ...], groups: int) -> Any:  # fmt: skip
-    with c_order(g, g_alone) as turned:
-        made = conv_input_op(turned, conj(weight), input_shape, stride, padding, dilation, groups)
-    return made if turned is g else kept_order(made, g)
-
-
+convolution_op.grad("weight")(
+    lambda g, input, weight_shape, stride, padding, dilation, groups: conv_weight_op(
+        g, conj(input), weight_shape, stride, padding, dilation, groups
+    )
+)
+convolution_op.grad("input")(
+    lambda g, input_shape, weight, stride, padding, dilation, groups: conv_input_op(
+        g, conj(weight), input_shape, stride, padding, dilation, groups
+    )
+)
 convolution_op.grad("bias")(lambda g: _channel_sum(g))
 
 
