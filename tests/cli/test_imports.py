@@ -2,6 +2,7 @@
 
 import sys
 import types
+from typing import Any
 
 import pytest
 
@@ -55,10 +56,17 @@ def test_multiprocessing_is_taught_once() -> None:
 
     spawning = types.ModuleType("spawning")
     spawning.get_preparation_data = lambda name: {}  # type: ignore[attr-defined]
-    children.teach(spawning)
+    children.teach_spawn(spawning)
     taught = spawning.get_preparation_data
-    children.teach(spawning)
+    children.teach_spawn(spawning)
     assert spawning.get_preparation_data is taught
+    server: Any = types.ModuleType("serving")
+    server.ForkServer = type("ForkServer", (), {"ensure_running": lambda self: None})
+    server._forkserver = server.ForkServer()
+    children.teach_server(server)
+    started = server.ForkServer.ensure_running
+    children.teach_server(server)
+    assert server.ForkServer.ensure_running is started
 
 
 def test_the_name_of_a_module_is_looked_up_once_for_all_that_it_has(monkeypatch: pytest.MonkeyPatch) -> None:

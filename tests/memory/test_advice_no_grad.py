@@ -69,7 +69,7 @@ class Blocks(nn.Module):
 
 def row() -> nn.Module:
     return nn.Sequential(
-        nn.Flatten(), nn.Linear(3072, 512), *(part for _ in range(5) for part in (nn.Linear(512, 512), nn.Tanh()))
+        nn.Flatten(0, 2), nn.Linear(32, 512), *(part for _ in range(5) for part in (nn.Linear(512, 512), nn.Tanh()))
     )
 
 
