@@ -129,6 +129,7 @@ REFUSED = """
 
 
 def test_what_was_refused_is_not_counted(tmp_path: Path) -> None:
+    # with NumPy 2.5.5 on Python 3.14 the peak has 16 bytes beside the array: what is refused has petabytes
     program = """
     assert memory.peak() < 10_000
     refused()

@@ -318,9 +318,9 @@ def halves_of(op: Op) -> Set[np.dtype[Any]]:
 
 def held(dtype: np.dtype[Any], number: float) -> Array | None:
     """A number as an array without dimensions; None where the dtype does not hold it, so that it has to be computed with in float32."""
-    return (
-        _held(dtype, number) if number else np.asarray(np.float32(number)).astype(dtype)
-    )  # zeros of both signs are equal
+    if not number:  # zeros of both signs are equal, and would be kept as one
+        return np.asarray(np.float32(number)).astype(dtype)
+    return _held(dtype, number)
 
 
 @lru_cache(maxsize=256)
