@@ -18,57 +18,57 @@ constexpr long kTiles = kWide<float>;  // done at once
 constexpr long kPoints = 36;
 constexpr long kApart = 80;  // keeps the numbers of different points from the same place of a cache
 
+// In what follows every sum has one product, or one by a power of two, which is exact: compilers that join products and sums
+// have no choice which, and lanes of a vector and what is left of a row get the same bits.
+
 // A polynomial of six coefficients at six points, each `step` numbers from the other.
 RL_INLINE void six_of_six(float d0, float d1, float d2, float d3, float d4, float d5, float *to, long step) {
-    float even = d4 - 2.25f * d2, odd = 0.75f * (d3 - 2.25f * d1);
-    float even2 = d4 - 0.5625f * d2, odd2 = 1.5f * (d3 - 0.5625f * d1);
-    to[0] = 1.265625f * d0 - 2.8125f * d2 + d4;
-    to[step] = even + odd;
-    to[2 * step] = even - odd;
-    to[3 * step] = even2 + odd2;
-    to[4 * step] = even2 - odd2;
-    to[5 * step] = 1.265625f * d1 - 2.8125f * d3 + d5;
+    float even = d4 - 2.25f * d2, odd = d3 - 2.25f * d1, even2 = d4 - 0.5625f * d2, odd2 = d3 - 0.5625f * d1;
+    to[0] = d4 - 2.8125f * d2 + 1.265625f * d0;
+    to[step] = even + 0.75f * odd;
+    to[2 * step] = even - 0.75f * odd;
+    to[3 * step] = even2 + 1.5f * odd2;
+    to[4 * step] = even2 - 1.5f * odd2;
+    to[5 * step] = d5 - 2.8125f * d3 + 1.265625f * d1;
 }
 
 // Three coefficients at the points, each divided by what the other points' distances multiply to.
 RL_INLINE void six_of_three(float g0, float g1, float g2, float *to, long step) {
-    float even = (g0 + 0.5625f * g2) * (-128.f / 243), odd = 0.75f * g1 * (-128.f / 243);
-    float even2 = (g0 + 2.25f * g2) * (32.f / 243), odd2 = 1.5f * g1 * (32.f / 243);
+    float even = g0 + 0.5625f * g2, even2 = g0 + 2.25f * g2;
     to[0] = g0 * (64.f / 81);
-    to[step] = even + odd;
-    to[2 * step] = even - odd;
-    to[3 * step] = even2 + odd2;
-    to[4 * step] = even2 - odd2;
+    to[step] = (even + 0.75f * g1) * (-128.f / 243);
+    to[2 * step] = (even - 0.75f * g1) * (-128.f / 243);
+    to[3 * step] = (even2 + 1.5f * g1) * (32.f / 243);
+    to[4 * step] = (even2 - 1.5f * g1) * (32.f / 243);
     to[5 * step] = g2;
 }
 
 // Four coefficients at the points, divided alike.
 RL_INLINE void six_of_four(float g0, float g1, float g2, float g3, float *to, long step) {
-    float even = (g0 + 0.5625f * g2) * (-128.f / 243), odd = 0.75f * (g1 + 0.5625f * g3) * (-128.f / 243);
-    float even2 = (g0 + 2.25f * g2) * (32.f / 243), odd2 = 1.5f * (g1 + 2.25f * g3) * (32.f / 243);
+    float even = g0 + 0.5625f * g2, odd = g1 + 0.5625f * g3, even2 = g0 + 2.25f * g2, odd2 = g1 + 2.25f * g3;
     to[0] = g0 * (64.f / 81);
-    to[step] = even + odd;
-    to[2 * step] = even - odd;
-    to[3 * step] = even2 + odd2;
-    to[4 * step] = even2 - odd2;
+    to[step] = (even + 0.75f * odd) * (-128.f / 243);
+    to[2 * step] = (even - 0.75f * odd) * (-128.f / 243);
+    to[3 * step] = (even2 + 1.5f * odd2) * (32.f / 243);
+    to[4 * step] = (even2 - 1.5f * odd2) * (32.f / 243);
     to[5 * step] = g3;
 }
 
 // Three outputs of the values at the points.
 RL_INLINE void three_of_six(float m0, float m1, float m2, float m3, float m4, float m5, float *to, long step) {
-    float even = m1 + m2, odd = 0.75f * (m1 - m2), even2 = m3 + m4, odd2 = 1.5f * (m3 - m4);
+    float even = m1 + m2, odd = m1 - m2, even2 = m3 + m4, odd2 = m3 - m4;
     to[0] = m0 + even + even2;
-    to[step] = odd + odd2;
-    to[2 * step] = 0.5625f * even + 2.25f * even2 + m5;
+    to[step] = 0.75f * (odd + 2 * odd2);
+    to[2 * step] = 0.5625f * (even + 4 * even2) + m5;
 }
 
 // Four outputs of the values at the points.
 RL_INLINE void four_of_six(float m0, float m1, float m2, float m3, float m4, float m5, float *to, long step) {
-    float even = m1 + m2, odd = 0.75f * (m1 - m2), even2 = m3 + m4, odd2 = 1.5f * (m3 - m4);
+    float even = m1 + m2, odd = m1 - m2, even2 = m3 + m4, odd2 = m3 - m4;
     to[0] = m0 + even + even2;
-    to[step] = odd + odd2;
-    to[2 * step] = 0.5625f * even + 2.25f * even2;
-    to[3 * step] = 0.5625f * odd + 2.25f * odd2 + m5;
+    to[step] = 0.75f * (odd + 2 * odd2);
+    to[2 * step] = 0.5625f * (even + 4 * even2);
+    to[3 * step] = 0.421875f * (odd + 8 * odd2) + m5;
 }
 
 // Tiles of 4 x 4 outputs of all images in one row.
