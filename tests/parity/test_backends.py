@@ -189,6 +189,10 @@ CASES = [
 ]
 
 
+if torch.version.cuda is not None:  # a PyTorch that is built for CUDA has more of these libraries than this library
+    CASES = [case for case in CASES if case not in (libraries, attention, plans, flags, others)]
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 def test_backends_answer_as_pytorchs(case: Callable[[Any], Any]) -> None:
     assert case(rushlight) == case(torch)

@@ -1,6 +1,7 @@
 """`torch.utils.data`: what is refused and how, workers that know themselves, batches of what is no number."""
 
 import copy
+import importlib
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -61,24 +62,30 @@ def test_a_dataset_of_a_number_has_no_length() -> None:
             len(t.utils.data.TensorDataset(t.tensor(1.0)))
 
 
+class Asks:
+    """One element: what a worker is told that changes what it knows of itself, and what that is."""
+
+    def __init__(self, t: Any):
+        self.library = t.__name__  # workers that are not forked are sent it: a module cannot be
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, index: int) -> Any:
+        info = importlib.import_module(self.library).utils.data.get_worker_info()
+        try:
+            info.id = 3
+        except Exception as error:
+            return (
+                type(error).__name__,
+                sorted(n for n in dir(info) if not n.startswith("_")),
+                info.rng,
+                info.worker_method,
+            )
+
+
 def _of_worker(t: Any) -> Any:
-    class Asks:
-        def __len__(self) -> int:
-            return 1
-
-        def __getitem__(self, index: int) -> Any:
-            info = t.utils.data.get_worker_info()
-            try:
-                info.id = 3
-            except Exception as error:
-                return (
-                    type(error).__name__,
-                    sorted(n for n in dir(info) if not n.startswith("_")),
-                    info.rng,
-                    info.worker_method,
-                )
-
-    return list(t.utils.data.DataLoader(Asks(), num_workers=1, collate_fn=list))
+    return list(t.utils.data.DataLoader(Asks(t), num_workers=1, collate_fn=list))
 
 
 def test_what_a_worker_knows_of_itself_cannot_be_changed() -> None:

@@ -112,6 +112,10 @@ CREATE = [
 ]  # fmt: skip
 
 
+if torch.version.cuda is not None:  # a PyTorch that is built for CUDA misses the driver, and not CUDA
+    CREATE = [call for call in CREATE if "cuda" not in call]
+
+
 @pytest.mark.parametrize("call", CREATE)
 def test_refusals_are_of_the_same_class(call: str) -> None:
     found = []
