@@ -87,6 +87,18 @@ def test_logits_want_a_target_of_floating_point(dtype: Any) -> None:
     F.multilabel_soft_margin_loss(X, X.long())  # whose targets may be integers
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_classes_of_a_multilabel_loss_are_broadcast(turned: bool) -> None:
+    x, t, w = torch.rand(3, 1).requires_grad_(), torch.rand(3, 4).requires_grad_(), torch.rand(4)
+    x, t = (t, x) if turned else (x, t)
+    found = torch.autograd.grad(F.multilabel_soft_margin_loss(x, t, weight=w), (x, t))
+    whole = F.multilabel_soft_margin_loss(x.expand(3, 4), t.expand(3, 4), weight=w) * (
+        4 / x.shape[1]
+    )  # of the input's classes
+    for a, b in zip(found, torch.autograd.grad(whole, (x, t)), strict=True):
+        torch.testing.assert_close(a, b)
+
+
 def test_kl_div_wants_floating_point() -> None:
     for x, t in ((X.long(), X), (X, X.long()), (X, X.bool())):
         with pytest.raises(RuntimeError, match="kl_div: Integral inputs not supported"):

@@ -206,10 +206,16 @@ def indices_of(which: Array, spatial: tuple[int, ...], geometry: tuple[Any, ...]
     kernel, stride, padding, dilation = geometry
     n = len(kernel)
     out = which.shape[which.ndim - n :]
-    at = np.zeros(which.shape, np.int64)
-    for i, element in enumerate(np.unravel_index(which.astype(np.int64), kernel)):
-        start = (np.arange(out[i]) * stride[i] - padding[i]).reshape(-1, *[1] * (n - 1 - i))
-        at = at * spatial[i] + start + element * dilation[i]
+    rest = which.astype(np.int64)
+    at, apart = rest, 1
+    for i in reversed(range(n)):  # in place: integers of eight bytes are large beside what is pooled
+        element = rest % kernel[i] if i else rest
+        if i:
+            rest //= kernel[i]
+        element *= dilation[i] * apart
+        element += ((np.arange(out[i]) * stride[i] - padding[i]) * apart).reshape(-1, *[1] * (n - 1 - i))
+        at = element if i == n - 1 else np.add(at, element, out=at)
+        apart *= spatial[i]
     return at
 
 

@@ -49,6 +49,18 @@ def over(g: Array | Tensor, t: Array | Tensor) -> Any:
     return g / t
 
 
+def opposite(t: Array | Tensor) -> Any:
+    """-t, where `t` is a temporary of the formula's own."""
+    return np.negative(t, out=t) if t.__class__ is ndarray else -t
+
+
+def plus(t: Array | Tensor, x: Array | Tensor) -> Any:
+    """t + x, where `t` is a temporary of the formula's own."""
+    if t.__class__ is ndarray and x.__class__ is ndarray and t.dtype is x.dtype and t.shape == x.shape:
+        return np.add(t, x, out=t)
+    return t + x
+
+
 @op(
     aten_call="nothing",
     linear=True,

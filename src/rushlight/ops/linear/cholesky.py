@@ -15,6 +15,7 @@ from rushlight.dispatch.dims import also_named
 from rushlight.dispatch.registry import function, op
 from rushlight.dispatch.rules import Making
 from rushlight.levels.batch import everything
+from rushlight.ops.elementwise.shared import opposite, plus
 from rushlight.ops.linear.decompositions import (
     NS,
     LinAlgError,
@@ -208,7 +209,7 @@ def cholesky_inverse_op(input: Array, upper: bool) -> Array:
 @cholesky_inverse_op.grad("input")
 def _(g: Array | Tensor, input: Array | Tensor, out: Array | Tensor, upper: bool) -> Array | Tensor:
     common = out @ (g + mH(g)) @ out
-    return -(input @ common) if upper else -(common @ input)
+    return opposite(input @ common if upper else common @ input)
 
 
 @cholesky_inverse_op.tangent
@@ -231,11 +232,11 @@ def _(g: Array | Tensor, input2: Array | Tensor, out: Array | Tensor | None, upp
         return back, None
     if back.shape[-1] * 3 <= back.shape[-2]:  # few columns: no matrix is multiplied by another
         if upper:
-            return back, -((input2 @ back) @ mH(out) + (input2 @ out) @ mH(back))
-        return back, -(back @ (mH(out) @ input2) + out @ (mH(back) @ input2))
+            return back, opposite(plus((input2 @ back) @ mH(out), (input2 @ out) @ mH(back)))
+        return back, opposite(plus(back @ (mH(out) @ input2), out @ (mH(back) @ input2)))
     both = back @ mH(out)
     both = both + mH(both)
-    return back, -(input2 @ both if upper else both @ input2)
+    return back, opposite(input2 @ both if upper else both @ input2)
 
 
 @function(method=True, out=True, autocast="float32")

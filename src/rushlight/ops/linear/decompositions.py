@@ -27,6 +27,7 @@ from rushlight.dispatch.rules import Making
 from rushlight.levels import owned
 from rushlight.levels.batch import everything
 from rushlight.ops.elementwise.arith import conj
+from rushlight.ops.elementwise.shared import opposite
 from rushlight.ops.linear import factors, large
 from rushlight.ops.shape.diagonal import diagonal_op, diagonal_zeros, tril, triu
 from rushlight.ops.shape.reshape import permute_op
@@ -196,7 +197,7 @@ def solve_op(A: Array, B: Array) -> Array:
 @solve_op.grad("A", "B", uses={"A": "A out", "B": "A"})
 def _(g: Array | Tensor, A: Array | Tensor, out: Array | Tensor) -> tuple[Any, ...]:
     gB = solve_op(mH(A), g)
-    return None if out is None else -(gB @ mH(out)), gB
+    return None if out is None else opposite(gB @ mH(out)), gB
 
 
 def singular(A: Array) -> Array:
@@ -275,7 +276,7 @@ def inverse(A: Array) -> Array:
 
 @inverse.grad("A")
 def _(g: Array | Tensor, out: Array | Tensor) -> Array | Tensor:
-    return -(mH(out) @ g @ mH(out))
+    return opposite(mH(out) @ g @ mH(out))
 
 
 function(name="inverse", method=True, out="same")(inv)

@@ -23,6 +23,7 @@ from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function, op
 from rushlight.levels.batch import everything
 from rushlight.ops.elementwise.convert import cast
+from rushlight.ops.elementwise.shared import opposite, plus
 from rushlight.ops.linear.decompositions import first_bad, floating, like, lower, matrix, mH, mT, pack, upper
 from rushlight.ops.linear.triangular import by_library, triangular_op
 from rushlight.tensor import Tensor, wrap
@@ -301,11 +302,13 @@ def _(
         if out is None:
             return None, back
         turned = exchanged(out, pivots, True)
-        return -(lower(turned @ mH(half), -1) + upper(mH(L) @ turned @ mH(back))), back
+        return opposite(plus(lower(turned @ mH(half), -1), upper(mH(L) @ turned @ mH(back)))), back
     half = triangular_op(mH(U), g, False)
     turned = triangular_op(mH(L), half, True)
     back = exchanged(turned, pivots, False)
-    return None if out is None else -(lower(turned @ mH(U @ out), -1) + upper(half @ mH(out))), back
+    if out is None:
+        return None, back
+    return opposite(plus(lower(turned @ mH(U @ out), -1), upper(half @ mH(out)))), back
 
 
 def check_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, left: bool) -> None:

@@ -15,6 +15,7 @@ from rushlight.dispatch import functions as ops
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import joint_shape
 from rushlight.dispatch.registry import function, op
+from rushlight.ops.elementwise.shared import opposite
 from rushlight.ops.linear.decompositions import NS, followed, guarded_solve, like, matrix, mH, mT, pack
 from rushlight.tensor import Tensor
 
@@ -104,7 +105,7 @@ def _at_once(A: Array, x: Array, upper: bool) -> None:
 @triangular_op.grad("A", "B", uses={"A": "A out", "B": "A"})
 def _(g: Array | Tensor, A: Array | Tensor, out: Array | Tensor | None, upper: bool) -> tuple[Any, ...]:
     gB = triangular_op(mH(A), g, not upper)
-    return None if out is None else -(gB @ mH(out)), gB
+    return None if out is None else opposite(gB @ mH(out)), gB
 
 
 @function(ns=NS, out="same")

@@ -20,6 +20,7 @@ from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import function, op
 from rushlight.kernels.dispatch import recast, up
 from rushlight.ops.elementwise.floats import still, widened
+from rushlight.ops.elementwise.shared import opposite, plus, times
 from rushlight.ops.loss.loss import check_tensors, folded, reduced, reduction_of, share
 from rushlight.tensor import Tensor
 
@@ -124,11 +125,30 @@ def logits_op(input: Array, target: Array, weight: Array | None, pos_weight: Arr
               reduction: str) -> Array:  # fmt: skip
     """Binary cross entropy of sigmoid(input), reduced.  (*), (*), broadcast, broadcast -> () or (*)"""
     if weight is None and pos_weight is None:
-        return folded(lambda x, t: softplus_of_minus(x) + (1 - t) * x, reduction, input, target)
+        return folded(_of_logits, reduction, input, target)
     x, t, w, pw = up(input, target, weight, pos_weight)
-    log_weight = 1 if pw is None else (pw - 1) * t + 1
-    out = np.asarray(softplus_of_minus(x) * log_weight + (1 - t) * x)
-    return recast(folded(lambda values: values, reduction, out if w is None else np.asarray(out * w)), input.dtype)
+    out = _of_logits(x, t, pw)
+    if w is not None:
+        out = _onto(np.multiply, out, w)
+    return recast(folded(lambda values: values, reduction, out), input.dtype)
+
+
+def _of_logits(x: Array, t: Array, pos_weight: Array | None = None) -> Array:
+    out = softplus_of_minus(x)
+    if pos_weight is not None:
+        out = times(out, _weight_of_log(pos_weight, t))
+    return np.asarray(plus(times(x, 1 - t), out))
+
+
+def _weight_of_log(pos_weight: Array, t: Array) -> Array:
+    weight = _onto(np.multiply, np.asarray(pos_weight - 1), t)
+    weight += 1
+    return weight
+
+
+def _onto(fn: np.ufunc, out: Array, other: Array) -> Array:
+    """fn(out, other) in place of `out`, which is the formula's own, unless it is broadcast."""
+    return np.asarray(fn(out, other, out=out if common_shape(out.shape, other.shape) == out.shape else None))
 
 
 def _logits_raw(
@@ -137,13 +157,12 @@ def _logits_raw(
     g, x, t, w, pw = up(g, input, target, weight, pos_weight)
     out = backend.sigmoid(x)
     if pw is not None:
-        out = np.asarray(out * ((pw - 1) * t + 1))
+        out = times(out, _weight_of_log(pw, t))
         t = t * pw
-    out -= t
+    out = _onto(np.subtract, out, t)
     if w is not None:
-        out *= w
-    out *= g * out.dtype.type(share(reduction, x))
-    return out
+        out = _onto(np.multiply, out, w)
+    return _onto(np.multiply, out, g * out.dtype.type(share(reduction, x)))
 
 
 @logits_op.grad("input", raw=_logits_raw)
@@ -169,7 +188,7 @@ def _(
 ) -> Any:
     g = g * share(reduction, input) if weight is None else g * weight * share(reduction, input)
     if pos_weight is None:
-        return -(g * input)  # bytes have no opposite
+        return opposite(g * input)  # bytes have no opposite
     return g * ((pos_weight - 1) * minus_logsigmoid(input) - input)
 
 
@@ -193,7 +212,7 @@ def minus_logsigmoid(x: Array | Tensor) -> Array | Tensor:
     """log(1 + e^-x) of an array or tensor."""
     from rushlight.ops.elementwise.activation import logsigmoid
 
-    return -logsigmoid(x)
+    return opposite(logsigmoid(x))
 
 
 @function(ns=F)

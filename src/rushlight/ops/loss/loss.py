@@ -26,7 +26,7 @@ from rushlight.kernels.pointwise.errors import total_error
 from rushlight.levels.batch import everything
 from rushlight.ops.elementwise.floats import widened
 from rushlight.ops.elementwise.power import in_dtype
-from rushlight.ops.elementwise.shared import dtype_of
+from rushlight.ops.elementwise.shared import dtype_of, opposite
 from rushlight.ops.shape.reshape import broadcast
 from rushlight.tensor import Tensor
 
@@ -126,7 +126,9 @@ def share(reduction: str, *operands: Array | Tensor) -> float:
 
 def both(d: Array | Tensor, needs: tuple[bool, ...]) -> tuple[Any, Any]:
     """The gradients of input and target, of which one is minus the other."""
-    return (d if needs[0] else None), (-d if needs[1] else None)
+    if not needs[0]:
+        return None, opposite(d)
+    return d, (-d if needs[1] else None)
 
 
 # Squares and absolute values ------------------------------------------------------------------------------------
@@ -219,11 +221,16 @@ def l1_op(input: Array, target: Array, reduction: str) -> Array:
 
 def _l1_raw(g: Array, input: Array, target: Array, reduction: str, needs: tuple[bool, ...]) -> tuple[Array, ...]:
     if input.dtype == np.int8:  # see `sides`
-        factor = share(reduction, input)
-        d = of_halves(lambda signs, g: signs.astype(g.dtype) * (g * g.dtype.type(factor)), input, g)
+        d = of_halves(partial(_signs_times, share(reduction, input)), g, input)
     else:
         d = of_halves(partial(_l1_slope, share(reduction, input, target)), g, input, target)
     return both(d, needs)
+
+
+def _signs_times(factor: float, g: Array, signs: Array) -> Array:
+    d = np.asarray(signs.astype(g.dtype))
+    d *= g * d.dtype.type(factor)
+    return d
 
 
 def _l1_slope(factor: float, g: Array, x: Array, t: Array) -> Array:
@@ -420,8 +427,11 @@ def _divergence(x: Array, t: Array, log_target: bool) -> Array:
         out = np.asarray(t - x)
         out *= backend.exp(t)
         return out
-    out = np.where(t == 0, t.dtype.type(0), t * backend.log(t))
-    return out - t * x
+    out = np.asarray(backend.log(t))
+    out *= t
+    np.copyto(out, out.dtype.type(0), where=t == 0)
+    rest = np.asarray(t * x)
+    return np.subtract(out, rest, out=rest) if rest.dtype == out.dtype else out - rest
 
 
 @kl_op.grad("input")

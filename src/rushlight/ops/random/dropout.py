@@ -174,7 +174,8 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
 )
 def scaled(input: Array, keep: Array, scale: float) -> Array:
     """input * scale where `keep` is True, else 0.  (*), broadcast (*) bool -> (*)"""
-    return input * (keep * input.dtype.type(scale))
+    factors = np.asarray(keep * input.dtype.type(scale))
+    return np.multiply(input, factors, out=factors if factors.shape == input.shape else None)
 
 
 _scaled_ = inplace_of(scaled.op)

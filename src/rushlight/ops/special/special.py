@@ -99,7 +99,9 @@ def log_ndtr(input: Array) -> Array:
 @elementwise(**SPECIAL, grads={"input": lambda g, input: g * (-log(input) - 1)})
 def entr(input: Array) -> Array:
     """-input * log(input): 0 at 0, -inf below.  input: (*) -> (*)"""
-    out = np.asarray(np.negative(input) * np.log(input))
+    out = np.asarray(np.log(input))
+    out *= input
+    np.negative(out, out=out)
     np.copyto(out, out.dtype.type(0), where=np.equal(input, 0))
     np.copyto(out, out.dtype.type(-np.inf), where=np.less(input, 0))
     return out
