@@ -69,3 +69,17 @@ def test_no_more_arrays_are_made_than(name: str) -> None:
         found.append(memory.peak() - before)
     made = [bytes / inputs[0].nbytes for bytes in found]
     assert made[0] <= forward + 0.05 and made[1] <= backward + 0.05, made
+
+
+@pytest.mark.skipif(not memory.is_counted(), reason="bytes are counted where native kernels are")
+@native
+@pytest.mark.parametrize("name", ["tanh", "sigmoid"])
+def test_gradients_of_slopes_go_block_by_block(name: str) -> None:
+    x = (torch.rand(700, 700) * 4 - 2).requires_grad_()
+    y = getattr(torch, name)(x)
+    (g,) = torch.autograd.grad(y, x, torch.ones_like(y), create_graph=True)
+    ones = torch.ones_like(g)
+    before = memory.current()
+    memory.reset_peak()
+    g.backward(ones)
+    assert memory.peak() - before < 1.5 * x.nbytes

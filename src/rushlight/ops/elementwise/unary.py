@@ -212,7 +212,7 @@ def tanh_backward(grad: Array, output: Array) -> Array:
 
 
 tanh_backward.grad("grad")(lambda g, output: tanh_backward(g, output))
-tanh_backward.grad("output")(lambda g, grad, output: g * grad * (output * -2))
+tanh_backward.grad("output", blocks=True)(lambda g, grad, output: g * grad * (output * -2))
 
 
 @tanh.grad("input", raw=_tanh_raw)
@@ -300,7 +300,7 @@ def sigmoid_backward(grad: Array, output: Array) -> Array:
 
 
 sigmoid_backward.grad("grad")(lambda g, output: sigmoid_backward(g, output))
-sigmoid_backward.grad("output")(lambda g, grad, output: g * grad * (1 - output * 2))
+sigmoid_backward.grad("output", blocks=True)(lambda g, grad, output: g * grad * (1 - output * 2))
 
 
 @sigmoid.grad("input", raw=_sigmoid_raw)
