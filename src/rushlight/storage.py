@@ -16,6 +16,7 @@ import numpy as np
 from rushlight.basics.arrays import Array
 from rushlight.basics.errors import explained
 from rushlight.basics.lazily import lazily
+from rushlight.basics.references import untraced
 from rushlight.basics.state import modes
 
 
@@ -409,8 +410,13 @@ class _Probe:
         self._held, self._storage = array, Storage(array)
 
 
+@untraced
+def _held_alone() -> dict[bool, tuple[int, int]]:
+    return {True: held(_Probe(np.empty(2))), False: held(_Probe(np.empty(2)[:1]))}
+
+
 # What `held` says of a tensor that is alone on its memory: its array is the memory, or the only view of it.
-ALONE = {True: held(_Probe(np.empty(2))), False: held(_Probe(np.empty(2)[:1]))}
+ALONE = _held_alone()
 
 
 def alone(tensor: Any) -> bool:

@@ -4,6 +4,7 @@ import ast
 from pathlib import Path
 
 from tests.architecture.syntax import dotted, nodes
+from tests.processes import printed
 
 import rushlight
 
@@ -27,3 +28,33 @@ def test_counts_of_references_are_compared_with_what_was_measured() -> None:
         and any(isinstance(side, ast.Constant) for side in (node.left, *node.comparators))
     ]
     assert not found, f"see basics/references.py: {found}"
+
+
+LOOKED_ON = """
+import sys
+def look(frame, event, arg):
+    if "rushlight" in frame.f_code.co_filename:
+        dict(frame.f_locals)
+        return look
+{start}
+import rushlight as torch
+{end}
+counts = []
+import importlib
+for room, name in (("basics.references", "HELD"), ("storage", "ALONE"), ("dispatch.keeping.spare", "ALONE"), ("dispatch.keeping.gates", "ALONE"),
+                   ("dispatch.keeping.masks", "ALONE"), ("memory.estimates.dry_run", "ALONE")):
+    counts.append(getattr(importlib.import_module(f"rushlight.{{room}}"), name))
+kept, x = [], torch.ones(3).requires_grad_()
+x.register_hook(kept.append)
+for _ in range(2):
+    (x * 2).sum().backward()
+print([g.tolist() for g in kept], *(sorted(each, key=str) if isinstance(each, set) else each for each in counts))
+"""
+
+
+def test_references_are_counted_alike_where_a_debugger_looks_on() -> None:
+    none, traced, profiled = (
+        printed("-c", LOOKED_ON.format(start=start, end=end))
+        for start, end in (("", ""), ("sys.settrace(look)", "sys.settrace(None)"), ("sys.setprofile(look)", "sys.setprofile(None)"))
+    )  # fmt: skip
+    assert none.startswith("[[2.0, 2.0, 2.0], [2.0, 2.0, 2.0]]") and none == traced == profiled

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics.arrays import Array
+from rushlight.basics.references import untraced
 from rushlight.basics.state import modes, restore_scoped, scoped, set_mode, special
 from rushlight.engine import anomaly
 from rushlight.engine.accumulate import accumulate_array, accumulate_tensor, hooked, missed
@@ -419,6 +420,7 @@ def observed_class() -> type[Any]:
     return ObservedRun
 
 
+@untraced
 def calibrate() -> None:
     """Find the reference counts that mean "held by the run alone", by trying (see `conform.Holders`)."""
     run, leaf = Run(False, False, None, True), wrap(np.zeros(1))

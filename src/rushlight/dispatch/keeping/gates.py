@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.basics.references import untraced
 from rushlight.basics.state import modes
 from rushlight.dispatch.keeping.rebuilt import LARGE, switch
 from rushlight.engine.saved import Packed, SavedOutput
@@ -138,6 +139,7 @@ class _Node:
     outs: Any
 
 
+@untraced
 def alone(saved: Callable[[Tensor], Any]) -> set[tuple[int, ...]]:
     """What `holders` says where nobody else holds a result, whose memory is its own or of an array that it is a shape of.
 

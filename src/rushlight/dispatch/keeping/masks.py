@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from rushlight.basics.references import untraced
 from rushlight.basics.state import modes
 from rushlight.dispatch.keeping.bits import packed, rehearsed
 from rushlight.dispatch.keeping.rebuilt import LARGE, switch
@@ -151,6 +152,7 @@ def _viewed(of: Tensor) -> Tensor:
     return view
 
 
+@untraced
 def _alone() -> set[tuple[int, ...]]:
     """What `holders` says where nobody else holds a mask: a result, shaped or not, and views of both."""
     for shaped in (False, True):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.basics.references import untraced
 from rushlight.basics.state import modes
 from rushlight.dispatch.keeping.steady import let_go
 from rushlight.storage import Storage, is_exposed, settle
@@ -75,6 +76,7 @@ def holders(saved: list[Tensor], i: int) -> tuple[int, ...]:
     )
 
 
+@untraced
 def _alone() -> set[tuple[int, ...]]:
     """What `holders` says of tensors that nobody else holds: a result, shaped or not, and views of both, of views too."""
     found = set()

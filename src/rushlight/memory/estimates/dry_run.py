@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics.arrays import Array
-from rushlight.basics.references import HELD
+from rushlight.basics.references import HELD, untraced
 from rushlight.dispatch.keeping.blocks import BLOCK, LARGE
 from rushlight.dispatch.keeping.remade import Rebuilt
 from rushlight.dispatch.keeping.spare import spare
@@ -37,7 +37,7 @@ def _alone(cell: list[Any]) -> int:
     return getrefcount(g)
 
 
-ALONE = _alone([np.zeros(1)])
+ALONE = untraced(lambda: _alone([np.zeros(1)]))()
 
 
 class DryRun(Run):

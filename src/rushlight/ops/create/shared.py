@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics.arrays import Array
+from rushlight.basics.references import untraced
 from rushlight.dispatch.memory_views import view_at
 from rushlight.storage import Storage, root_of, storage_of
 from rushlight.tensor import Tensor, strided, wrap
@@ -130,6 +131,7 @@ def _references(storage: Storage, tensor: Tensor) -> int:
 
 
 @cache
+@untraced
 def _alone() -> int:
     t = wrap(np.empty(1))
     return _references(storage_of(t), t)
