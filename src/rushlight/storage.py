@@ -99,12 +99,12 @@ class Storage:
         return self.version
 
     def nbytes(self) -> int:
-        """Bytes of the owning array."""
-        return int(self.root.nbytes)
+        """Bytes of the owning array: 0 once they were freed."""
+        return 0 if hasattr(self.root, "freed_bytes") else int(self.root.nbytes)
 
     def data_ptr(self) -> int:
-        """Address of the first byte."""
-        return int(self.root.__array_interface__["data"][0])
+        """Address of the first byte: 0 once they were freed."""
+        return 0 if hasattr(self.root, "freed_bytes") else int(self.root.__array_interface__["data"][0])
 
     size = __len__ = nbytes
 
@@ -550,7 +550,7 @@ def bytes_before(array: Array) -> int:
     """Bytes between the start of the owning array and the first element of `array`."""
     root = root_of(array)
     if root is array or not array.size:  # to ask for addresses takes a microsecond and more
-        return 0
+        return 0 if root.__class__ is np.ndarray else getattr(root, "offset", 0)
     return int(array.__array_interface__["data"][0] - root.__array_interface__["data"][0])
 
 

@@ -25,6 +25,19 @@ def test_cuda_refuses_what_needs_a_device(call: str) -> None:
         getattr(torch.cuda, call)(*arguments)
 
 
+@pytest.mark.parametrize("kind", ["cuda", "mps", "xpu", "mtia"])
+def test_devices_are_asked_as_seeding_does_it(kind: str) -> None:
+    """Functions that seed everything first ask each kind of device whether this process was forked from one that used it."""
+    room = getattr(torch, kind)
+    assert room._is_in_bad_fork() is False
+    room.manual_seed(1)
+
+
+def test_libraries_make_sure_of_a_device_by_lazy_init() -> None:
+    with pytest.raises(RuntimeError, match="no CUDA device"):
+        torch.cuda._lazy_init()
+
+
 def test_settings_are_kept() -> None:
     cudnn = torch.backends.cudnn
     with cudnn.flags(enabled=False, benchmark=True):

@@ -106,10 +106,28 @@ def test_storages_are_as_pytorchs(case: Callable[[Any, Path], Any], tmp_path: Pa
     assert case(rushlight, tmp_path) == case(torch, tmp_path)
 
 
-def test_a_storage_under_tensors_keeps_its_size() -> None:
+def test_a_storage_under_tensors_loses_its_memory_and_has_it_again() -> None:
+    def told(t: Any) -> list[Any]:
+        x = t.ones(2, 3)
+        part, storage = x[1:], x.untyped_storage()
+        storage.resize_(0)
+        found = [
+            storage.nbytes(),
+            storage.data_ptr(),
+            x.storage().size(),
+            tuple(x.shape),
+            part.stride(),
+            part.storage_offset(),
+            x._version,
+        ]
+        storage.resize_(24)
+        x.fill_(2)
+        return [*found, part.tolist(), x.untyped_storage().nbytes(), x._version]
+
+    assert told(rushlight) == told(torch)
     x = rushlight.ones(4)
     with pytest.raises(RuntimeError, match="tensors lie on this storage"):
-        x.untyped_storage().resize_(0)
+        x.untyped_storage().resize_(8)
     assert x.untyped_storage().resize_(16).nbytes() == 16 and x.tolist() == [1.0] * 4
 
 

@@ -43,9 +43,11 @@ def check_ours(func: Callable[..., Any]) -> None:
                         "give it torch.from_numpy(x.numpy())")  # fmt: skip
 
 
-def kind_of(x: object) -> str:
+def kind_of(x: Any) -> str:
     """What errors call the class of an argument that should be another: its name, and of what is PyTorch's what to do."""
     name = type(x).__name__
+    if hasattr(x, "freed_bytes"):  # a tensor, whose array is gone
+        x.refuse()
     if is_theirs(type(x)):
         return f"{name} of PyTorch: give rushlight.from_numpy(x.numpy())"
     if type(x).__module__ == "torch" and base() is not None and name in ("dtype", "device"):

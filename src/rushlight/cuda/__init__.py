@@ -78,6 +78,9 @@ def init() -> None:
     _needs_device("init")
 
 
+_lazy_init = init  # by which libraries make sure of a device
+
+
 def current_device() -> int:
     """The index of the current CUDA device; refused with RuntimeError where there is none."""
     _needs_device("current_device")

@@ -15,6 +15,7 @@ _room: dict[str, Any] = {"__name__": "rushlight.cuda"}
 _TYPES = "BFloat16 Bool Byte Char Double Float Half Int Long Short"
 
 no_device.answers(_room, {
+    "_is_compiled": False, "_is_in_bad_fork": False,
     "caching_allocator_enable": None, "get_arch_list": [], "get_gencode_flags": "", "get_rng_state_all": [],
     "host_memory_stats": {}, "is_current_stream_capturing": False, "is_tf32_supported": False, "max_memory_cached": 0,
     "memory_cached": 0, "memory_stats_as_nested_dict": {}, "reset_accumulated_memory_stats": None,

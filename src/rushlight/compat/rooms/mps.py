@@ -3,7 +3,7 @@
 from rushlight.absent import devices as no_device
 
 _room = globals()
-no_device.answers(_room, {"device_count": 0, "is_available": False, "manual_seed": None})  # fmt: skip
+no_device.answers(_room, {"_is_in_bad_fork": False, "device_count": 0, "is_available": False, "manual_seed": None})  # fmt: skip
 no_device.needs(
     _room, "mps",
     "compile_shader current_allocated_memory driver_allocated_memory empty_cache get_rng_state load_metallib "

@@ -4,6 +4,7 @@ from rushlight.absent import devices as no_device
 
 _room = globals()
 no_device.answers(_room, {
+    "_is_compiled": False, "_is_in_bad_fork": False,
     "device_count": 0, "get_rng_state_all": [], "is_available": False, "is_bf16_supported": False,
     "is_initialized": False, "manual_seed": None, "manual_seed_all": None, "max_memory_allocated": 0,
     "memory_allocated": 0, "memory_stats": {}, "reset_peak_memory_stats": None, "seed": None, "seed_all": None,

@@ -4,6 +4,7 @@ from rushlight.absent import devices as no_device
 
 _room = globals()
 no_device.answers(_room, {
+    "_is_compiled": False, "_is_in_bad_fork": False,
     "device_count": 0, "empty_cache": None, "get_arch_list": [], "get_gencode_flags": "", "get_rng_state_all": [],
     "is_available": False, "is_bf16_supported": False, "is_initialized": False, "is_tf32_supported": False,
     "manual_seed": None, "manual_seed_all": None, "max_memory_allocated": 0, "max_memory_reserved": 0,

@@ -5,7 +5,6 @@ The memory belongs to no name: whoever has its descriptor maps it, and nothing i
 
 from __future__ import annotations
 
-import gc
 import mmap
 import os
 import sys
@@ -19,6 +18,7 @@ import numpy as np
 from rushlight.basics.arrays import Array
 from rushlight.basics.references import untraced
 from rushlight.dispatch.memory_views import view_at
+from rushlight.ops.create.freed import places_of
 from rushlight.storage import Storage, root_of, storage_of
 from rushlight.tensor import Tensor, strided, wrap
 
@@ -119,8 +119,8 @@ def share(storage: Storage, tensor: Tensor | None = None) -> None:
     one = tensor is not None and getrefcount(storage) <= _alone()
     fresh = _mapped(new_descriptor(max(root.nbytes, 1)), root.dtype, root.shape, root.strides)
     fresh[...] = root
-    for t in [tensor] if one and tensor is not None else _tensors_on(storage):
-        _move(t, root, fresh)
+    for owner, name in [(tensor, "_held")] if one else places_of(storage):
+        setattr(owner, name, _moved(getattr(owner, name), root, fresh))
     storage.root = fresh
     _known[_key(descriptor_of(storage))] = storage
 
@@ -137,18 +137,12 @@ def _alone() -> int:
     return _references(storage_of(t), t)
 
 
-def _tensors_on(storage: Storage) -> list[Tensor]:
-    """All tensors on a storage, whom only the collector of garbage knows."""
-    return [t for t in gc.get_referrers(storage) if isinstance(t, Tensor) and t._storage is storage]
-
-
-def _move(t: Tensor, root: Array, fresh: Array) -> None:
-    held = t._held
+def _moved(held: Array, root: Array, fresh: Array) -> Array:
+    """The array that lies in memory `fresh` as `held` does in `root`."""
     if held is root:
-        t._held = fresh
-        return
+        return fresh
     start = held.__array_interface__["data"][0] - root.__array_interface__["data"][0]
-    t._held = view_at(fresh, held.shape, held.strides, start if held.size else 0, held.dtype)
+    return view_at(fresh, held.shape, held.strides, start if held.size else 0, held.dtype)
 
 
 def share_tensor(t: Tensor) -> None:

@@ -15,6 +15,7 @@ from rushlight.basics.dtype_words import older
 from rushlight.basics.dtypes import dtype as DType
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.memory_views import view_at
+from rushlight.ops.create import freed
 from rushlight.storage import Storage, settle, storage_of
 from rushlight.tensor import Tensor, wrap
 
@@ -219,11 +220,18 @@ def _copy(self: Storage, src: Any, non_blocking: bool | None = None) -> Storage:
 def _resize(self: Storage, size: int) -> Storage:
     """Have so many bytes, of which those that there were stay.
 
-    Raises RuntimeError where another size is asked for and tensors lie on the memory: they would keep it, and the former size.
+    Tensors on a storage of 0 bytes have none, and those that they had once it gets its size back: see `freed`.  Raises RuntimeError
+    for other sizes where tensors lie on the memory: they would keep it, and the former size.
     """
     if size < 0:
         raise RuntimeError(f"resize_: a storage cannot have {size} bytes")
     if size == self.nbytes():
+        return self
+    if isinstance(self.root, freed.Freed):
+        freed.refill(self, size)
+        return self
+    if sys.getrefcount(self.root) > 2 and size == 0:
+        freed.free(self)
         return self
     if sys.getrefcount(self.root) > 2:
         raise RuntimeError(

@@ -314,7 +314,7 @@ def einsum(*args: object) -> Tensor:
         operands, terms, output = from_lists(args)
     for i, x in enumerate(operands):
         if not isinstance(raw(x), np.ndarray):
-            raise TypeError(f"einsum(): operand {i} must be Tensor, not {kind_of(x)}")
+            raise TypeError(f"einsum(): operand {i} must be Tensor, not {kind_of(raw(x))}")
         same_dtype("einsum", operands[0], x, ("operand 0", f"operand {i}"))
     spelled_out, extra = spelled(operands, terms)
     lo = output_labels(spelled_out, output, extra)
