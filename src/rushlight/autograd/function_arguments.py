@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from rushlight.basics.signatures import signature_of
 from rushlight.basics.state import modes
 from rushlight.engine.node import edge_of
 from rushlight.tensor import Tensor
@@ -32,7 +32,7 @@ def with_defaults(cls: type[Any], args: tuple[Any, ...], kwargs: dict[str, Any])
 
     Raises NotImplementedError for one that can be given by keyword only: setup_context would not be told of it.
     """
-    bound = inspect.signature(cls.forward).bind(*args, **kwargs)
+    bound = signature_of(cls.forward).bind(*args, **kwargs)
     if bound.kwargs:
         refuse_keywords(cls, bound.kwargs, "where setup_context is overridden")
     bound.apply_defaults()
@@ -46,7 +46,7 @@ def by_position(
 
     Raises NotImplementedError for a tensor that requires grad and can be given by keyword only.
     """
-    bound = inspect.signature(cls.forward).bind(None, *args, **kwargs)
+    bound = signature_of(cls.forward).bind(None, *args, **kwargs)
     lost = {k: v for k, v in bound.kwargs.items() if isinstance(v, Tensor) and v.requires_grad}
     if lost and modes.grad:
         refuse_keywords(cls, lost, "of tensors that require grad")

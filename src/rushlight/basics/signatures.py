@@ -1,10 +1,49 @@
-"""What errors about arguments call the class whose arguments they are."""
+"""How functions are called: those of others, and what errors about arguments call the class whose arguments they are."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from types import FunctionType
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["name_init"]
+if TYPE_CHECKING:
+    import inspect
+
+__all__ = ["annotations_of", "name_init", "signature_of"]
+
+
+def signature_of(fn: Callable[..., Any]) -> inspect.Signature:
+    """`inspect.signature` of a function of somebody else's; its annotations are text where they name what is not there.
+
+    From Python 3.14 on they are evaluated when they are asked for, and what is imported for type checkers alone is not there then.
+    """
+    import inspect
+
+    try:
+        return inspect.signature(fn)
+    except Exception:
+        if sys.version_info < (3, 14):
+            raise
+        return inspect.signature(fn, annotation_format=_text())
+
+
+def annotations_of(fn: object) -> dict[str, Any]:
+    """The annotations of a function of somebody else's, as text where they name what is not there; none of what has none."""
+    try:
+        return getattr(fn, "__annotations__", {})
+    except Exception:
+        if sys.version_info < (3, 14):
+            raise
+        import inspect
+
+        return inspect.get_annotations(fn, format=_text())
+
+
+def _text() -> Any:
+    from annotationlib import Format  # type: ignore[import-not-found]
+
+    return Format.STRING
 
 
 def name_init(cls: type) -> None:

@@ -10,6 +10,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from rushlight.basics import caller
+from rushlight.basics.signatures import annotations_of, signature_of
 from rushlight.fx.codegen import PyTreeCodeGen, PyTreeInfo
 from rushlight.tensor import Tensor
 from rushlight.utils import _pytree as pytree
@@ -47,7 +48,7 @@ def arguments(tracer: Tracer, root_fn: Callable[..., Any], is_module: bool, conc
     of leaves.
     """
     known = inspect.unwrap(root_fn)
-    first, *others = [*inspect.signature(known).parameters.values(), None]
+    first, *others = [*signature_of(known).parameters.values(), None]
     if is_module and (first is None or first.kind is first.VAR_POSITIONAL):
         raise RuntimeError("``self`` argument cannot be part of *args expansion!")
     parameters = [p for p in ([] if is_module else [first]) + others if p is not None]
@@ -76,7 +77,7 @@ def arguments(tracer: Tracer, root_fn: Callable[..., Any], is_module: bool, conc
 def noted(fn: Callable[..., Any]) -> dict[str, Any]:
     """A function's annotations; of this package's own none, which PyTorch's functions do not have."""
     own = str(getattr(fn, "__globals__", {}).get("__name__")).startswith(("rushlight.", "torch."))
-    return {} if own else getattr(inspect.unwrap(fn), "__annotations__", {})
+    return {} if own else annotations_of(inspect.unwrap(fn))
 
 
 def _by_name(parameters: list[inspect.Parameter], concrete: Any) -> dict[str, Any]:
@@ -138,7 +139,7 @@ def _run(fn: Callable[..., Any], own: list[Any], parameters: list[inspect.Parame
 def _plain(fn: FunctionType) -> FunctionType:
     """A function that takes what `fn` gathers by stars as one value each: in the order of its variables."""
     code, stars = fn.__code__, inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
-    kinds = inspect.signature(fn).parameters.values()
+    kinds = signature_of(fn).parameters.values()
     count = len(kinds)
     plain = code.replace(co_argcount=count, co_posonlyargcount=0, co_kwonlyargcount=0, co_flags=code.co_flags & ~stars)
     made = FunctionType(plain, fn.__globals__, fn.__name__, None, fn.__closure__)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from rushlight.absent import walls
+from rushlight.basics.signatures import signature_of
 from rushlight.fx.names import room
 from rushlight.overrides.public import OWNER
 from rushlight.tensor import Tensor
@@ -123,7 +124,7 @@ def normalize_function(
     if not callable(target) or room(target) in ("_operator", "builtins", "math"):
         return None
     try:
-        signature = (get_signature_for_torch_op(target) or [inspect.signature(target)])[0]
+        signature = (get_signature_for_torch_op(target) or [signature_of(target)])[0]
     except ValueError:  # a function in C
         return None
     return _bound(signature, args, kwargs or {}, normalize_to_only_use_kwargs)
@@ -146,7 +147,7 @@ def normalize_module(
         raise RuntimeError(f"normalize_module: there is no module {target!r} in {type(root).__name__}") from error
     if not room(type(module)).startswith("torch.nn."):
         return None
-    return _bound(inspect.signature(module.forward), args, kwargs or {}, normalize_to_only_use_kwargs)
+    return _bound(signature_of(module.forward), args, kwargs or {}, normalize_to_only_use_kwargs)
 
 
 def _bound(

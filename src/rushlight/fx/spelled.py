@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from rushlight.basics.signatures import signature_of
 from rushlight.overrides.public import OWNER
 
 __all__ = ["explicit"]
@@ -35,6 +36,6 @@ def explicit(
 @functools.cache
 def _signature(func: Callable[..., Any]) -> inspect.Signature | None:
     """How a function is called; None for one of any number of arguments."""
-    signature = inspect.signature(func)
+    signature = signature_of(func)
     stars = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return None if any(p.kind in stars for p in signature.parameters.values()) else signature

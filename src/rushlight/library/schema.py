@@ -13,6 +13,7 @@ from typing import Any
 
 from rushlight.basics.devices import device
 from rushlight.basics.dtypes import ALL, dtype
+from rushlight.basics.signatures import signature_of
 from rushlight.generator import Generator
 from rushlight.tensor import Tensor, layout
 
@@ -262,7 +263,7 @@ def infer_schema(
     >>> infer_schema(scaled, mutates_args=())
     '(Tensor x, float by=2.0) -> Tensor'
     """
-    signature = inspect.signature(prototype_function)
+    signature = signature_of(prototype_function)
     if isinstance(mutates_args, str) and mutates_args != "unknown":
         raise ValueError("infer_schema(func): mutates_args must either be a sequence of the names of the arguments that are "
                          f"mutated or the string 'unknown', got {mutates_args!r}")  # fmt: skip

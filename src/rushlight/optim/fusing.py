@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from rushlight.basics.caller import warn
+from rushlight.basics.signatures import signature_of
 from rushlight.optim import moments
 from rushlight.optim.clipping import Clipping
 from rushlight.optim.fused_run import launcher
@@ -184,7 +185,7 @@ def check_fusable(optimizer: Optimizer) -> None:
 def needs_closure(optimizer: Optimizer) -> bool:
     """Whether `step` cannot be called without arguments."""
     step = type(optimizer).step
-    parameters = list(inspect.signature(getattr(step, "__wrapped__", step)).parameters.values())[1:]
+    parameters = list(signature_of(getattr(step, "__wrapped__", step)).parameters.values())[1:]
     free = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return any(p.default is p.empty and p.kind not in free for p in parameters)
 

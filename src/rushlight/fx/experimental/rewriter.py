@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType
 from typing import Any
 
+from rushlight.basics.signatures import annotations_of
 from rushlight.fx._symbolic_trace import Tracer
 from rushlight.fx.annotate import annotate
 from rushlight.fx.graph import Graph
@@ -43,7 +44,7 @@ class AST_Rewriter(ast.NodeTransformer):
         cells = dict(zip(free, fn.__closure__ or (), strict=True))
         closure = tuple(cells[name] for name in found.co_freevars)
         made = FunctionType(found, fn.__globals__, fn.__name__, fn.__defaults__, closure)
-        made.__kwdefaults__, made.__annotations__ = fn.__kwdefaults__, fn.__annotations__
+        made.__kwdefaults__, made.__annotations__ = fn.__kwdefaults__, annotations_of(fn)
         return made
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rushlight.basics import groups
+from rushlight.basics.signatures import signature_of
 from rushlight.engine.modes import is_grad_enabled
 from rushlight.nn.modules.module import Module
 from rushlight.nn.modules.sparse import Embedding, EmbeddingBag
@@ -282,7 +283,7 @@ def check_hook(hook: Any) -> None:
     if not callable(hook):
         raise TypeError(f"Communication hook must be callable, got {hook!r}")
     try:
-        signature = inspect.signature(hook)
+        signature = signature_of(hook)
     except (TypeError, ValueError):  # of compiled code
         return
     bucket = signature.parameters.get("bucket")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import enum
 import functools
-import inspect
 import unittest
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rushlight.basics.signatures import signature_of
 from rushlight.testing._internal.common_utils import TestCase
 from rushlight.testing._internal.conditions import unchanged
 from rushlight.testing._internal.parametrizing import Variant, _TestParametrizer, both, bound
@@ -107,7 +107,7 @@ def _of_device(name: str, test: Any, cls: type[Any]) -> Iterator[tuple[str, Call
         kinds = given.get("dtypes", (given["dtype"],) if "dtype" in given else ())
         dtype = "_".join(str(kind).rpartition(".")[2] for kind in kinds)
         whole = "_".join(part for part in (name, end, cls.device_type, dtype) if part)
-        if "device" in inspect.signature(test).parameters:
+        if "device" in signature_of(test).parameters:
             given = {"device": cls.get_primary_device(), **given}
         if hasattr(test, "num_required_devices"):
             given["devices"] = cls.get_all_devices()

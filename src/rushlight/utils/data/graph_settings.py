@@ -7,6 +7,7 @@ from typing import Any
 
 from rushlight.basics import dtypes
 from rushlight.basics.caller import warn
+from rushlight.basics.signatures import signature_of
 from rushlight.dispatch.named import named
 from rushlight.generator import Generator
 from rushlight.utils.data.datapipes.iter.sharding import SHARDING_PRIORITIES, _ShardingIterDataPipe
@@ -53,7 +54,7 @@ def apply_sharding(
 
 def _shard(pipe: Any, count: int, number: int, group: Any) -> None:
     """Call a datapipe's `apply_sharding`, with the group if it takes one."""
-    takes = len(inspect.signature(pipe.apply_sharding).parameters)
+    takes = len(signature_of(pipe.apply_sharding).parameters)
     pipe.apply_sharding(count, number, **({"sharding_group": group} if takes >= 3 else {}))
 
 

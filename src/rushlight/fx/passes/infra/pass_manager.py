@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from rushlight.basics.signatures import signature_of
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.passes.infra.pass_base import PassResult
 
@@ -98,7 +99,7 @@ class PassManager:
 
     def add_checks(self, check: Callable[..., Any]) -> None:
         """Call this with the module after each pass.  Raises TypeError for what does not take one argument."""
-        if len(inspect.signature(check).parameters) != 1:
+        if len(signature_of(check).parameters) != 1:
             raise TypeError("PassManager check function should only take in one variable, a module")
         setattr(self, "check", check)  # noqa: B010  (a method, to mypy)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import fnmatch
 import functools
-import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, Any, ClassVar
 
 from rushlight.basics.caller import warn
+from rushlight.basics.signatures import signature_of
 
 __all__ = ["StreamWrapper", "get_file_binaries_from_pathnames", "get_file_pathnames_from_root", "match_masks",
            "validate_input_col", "validate_pathname_binary_tuple"]  # fmt: skip
@@ -38,7 +38,7 @@ def _check_unpickable_fn(fn: Callable[..., object]) -> None:
 def validate_input_col(fn: Callable[..., object], input_col: int | tuple[object, ...] | list[object] | None) -> None:
     """Raise ValueError unless a function can be called with the elements of these columns by position."""
     try:
-        parameters = inspect.signature(fn).parameters.values()
+        parameters = signature_of(fn).parameters.values()
     except ValueError:  # builtin functions have none
         return
     given = len(input_col) if isinstance(input_col, (list, tuple)) else 1
