@@ -70,6 +70,24 @@ print(allocator.totals().bytes >= 0)
     assert printed("-c", program).strip() == "True"
 
 
+@pytest.mark.parametrize("counted", [True, False])
+def test_arrays_die_under_the_debugger_of_memory(counted: bool) -> None:
+    program = """
+import numpy as np
+older = [np.ones(n) for n in (3, 300, 30_000)]
+import rushlight as torch
+from rushlight import memory
+print(memory.is_counted())
+x = torch.rand(100, 100).requires_grad_()
+(x @ x).sum().backward()
+older += [np.ones(5), np.arange(10.0), x]
+older[-2].resize(4000, refcheck=False)
+"""
+    how = [] if counted else ["-X", "tracemalloc"]
+    found = printed("-X", "dev", *how, "-c", program)  # and at the end of the process
+    assert not counted or found == "True\n"
+
+
 def test_the_limit_asks_for_room_and_refuses_without() -> None:
     asked: list[int] = []
     held: list[Any] = [np.ones(1 << 20)]

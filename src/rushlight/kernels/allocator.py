@@ -83,7 +83,7 @@ def install(build: bool = True) -> bool:
         _failure = "the native kernels are not built yet"
         return False
     try:
-        found, _failure = _native(path) if path is not None else _traced()
+        found, _failure = _native(path) if path is not None and not _marked() else _traced()
     except Exception as error:  # an unknown NumPy: arithmetic goes on without
         found, _failure = None, f"{type(error).__name__}: {error}"
     if found is not None and not _failure:
@@ -105,6 +105,23 @@ def _traced() -> tuple[TracedLibrary | None, str]:
     put, former, failure = _handlers()
     failure = failure or trace()
     return (None if failure else TracedLibrary(put, former)), failure
+
+
+def _marked() -> bool:
+    """Whether there are marks around NumPy's own blocks, for which Python has a debugger (`-X dev`, PYTHONMALLOC): NumPy takes them from
+    Python from 2.5 on, and those that are there would be given back to the C library, which does not know them.
+    """
+    _, address, failure = _handlers()
+    if failure:
+        return False
+    take = ctypes.PYFUNCTYPE(_p, _p, ctypes.c_size_t)
+    give = ctypes.PYFUNCTYPE(None, _p, _p, ctypes.c_size_t)
+    context, malloc, _, _, free = (_p * 5).from_address(address + 128)
+    size = 4096  # of what is smaller NumPy has some that was used before
+    block = take(malloc or 0)(context, size)
+    fresh = ctypes.string_at(block, size)
+    give(free or 0)(context, block, size)
+    return fresh == b"\xcd" * size  # as that debugger fills what it gives
 
 
 def was_late() -> bool:
