@@ -10,12 +10,13 @@ import signal
 import sys
 import time
 from multiprocessing.reduction import ForkingPickler
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from tests.memory.awake import awake
-from tests.processes import printed_as_torch
+from tests.processes import printed, printed_as_torch
 
 import rushlight as torch
 from rushlight import multiprocessing as mp
@@ -272,3 +273,23 @@ def test_the_module_that_starts_processes_is_imported_and_its_function_stays_whe
         "assert mp.spawn is spawn and mp.ProcessContext is ProcessContext\n"
     )
     printed_as_torch(code)
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_what_is_shared_stays_so_in_processes_of_the_standard_library(method: str, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(f"""
+import multiprocessing
+import rushlight as torch
+
+def change(t):
+    t.add_(1)
+
+if __name__ == "__main__":
+    shared = torch.zeros(3).share_memory_()
+    process = multiprocessing.get_context("{method}").Process(target=change, args=(shared,))
+    process.start()
+    process.join()
+    assert process.exitcode == 0 and shared.tolist() == [1, 1, 1]
+""")
+    printed(script)

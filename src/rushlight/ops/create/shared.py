@@ -5,6 +5,7 @@ The memory belongs to no name: whoever has its descriptor maps it, and nothing i
 
 from __future__ import annotations
 
+import importlib
 import mmap
 import os
 import sys
@@ -123,6 +124,9 @@ def share(storage: Storage, tensor: Tensor | None = None) -> None:
         setattr(owner, name, _moved(getattr(owner, name), root, fresh))
     storage.root = fresh
     _known[_key(descriptor_of(storage))] = storage
+    importlib.import_module(
+        "rushlight.multiprocessing"
+    )  # of a higher floor: without it the standard library's would send copies
 
 
 def _references(storage: Storage, tensor: Tensor) -> int:
