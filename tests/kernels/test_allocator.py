@@ -57,6 +57,21 @@ def test_peak() -> None:
     assert allocator.totals().peak == used()
 
 
+def test_what_a_call_takes_is_told_apart_and_is_no_part_of_the_peak() -> None:
+    allocator.reset_peak()
+    kept = np.ones(1 << 18)
+    base = allocator.totals().peak
+    size, most = allocator.taken(lambda: np.ones(1 << 20) + np.ones(1 << 20), lambda made: made.nbytes)
+    assert abs(most - (16 << 20)) < 1000 and size == 8 << 20
+    assert abs(allocator.totals().peak - base) < 1000
+    with pytest.raises(ZeroDivisionError):
+        allocator.taken(lambda: np.ones(1 << 20) if 1 / 0 else None, len)
+    assert abs(allocator.totals().peak - base) < 1000
+    del kept
+    allocator.reset_peak()
+    assert allocator.totals().peak == used()
+
+
 def test_what_is_older_than_the_allocator_is_not_counted_when_it_dies() -> None:
     program = """
 import numpy as np

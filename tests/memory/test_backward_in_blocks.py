@@ -190,3 +190,51 @@ def test_a_vector_beside_one_number_goes_in_blocks_too():
     wanted = gradients(F.prelu, (x.view(2, -1), weight), g.view(2, -1))
     assert torch.equal(found[0], wanted[0].view(-1))
     torch.testing.assert_close(found[1], wanted[1])
+
+
+# Forwards -----------------------------------------------------------------------------------------------------------
+
+CUT = {name: op for name, op in OPS.items() if op.cut}
+STATICS = {
+    "alpha_dropout": (0.8, 0.1, -0.4),
+    "logit": (None,),
+    "isclose": (1e-5, 1e-8, False),
+    "fake_quantize_per_channel_affine_cachemask": (np.float32(0.1), np.zeros((), np.int32), 0, 255),
+}
+
+
+def operands(op):
+    x, y = (np.random.default_rng(i).random(SIZE, np.float32) * 0.8 + 0.1 for i in range(2))
+    second = {"alpha_dropout": y > 0.4, "ldexp": (y * 9).astype(np.int32)}.get(
+        op.name, np.round(y * 3) if op.name.endswith(("_n", "_he")) else y
+    )
+    statics = STATICS.get(op.name, (0.1, 0, 0, 255) if "quantize" in op.name else ())
+    return (x, second)[: len(op.tensors)], statics
+
+
+@pytest.mark.parametrize("name", CUT)
+def test_forwards_make_no_array_of_their_result_s_size_beside_it_and_the_same_bits(name, monkeypatch):
+    (arrays, statics), op = operands(CUT[name]), CUT[name]
+    if name == "airy_ai":
+        pytest.importorskip("scipy")
+    op.forward(*(x.ravel()[:99] for x in arrays), *statics)
+    before = memory.current()
+    memory.reset_peak()
+    found = op.forward(*arrays, *statics)
+    assert memory.peak() - memory.current() < 0.5 * arrays[0].nbytes < memory.peak() - before
+    monkeypatch.setattr(blocks, "LARGE", 1 << 60)
+    whole = op.forward(*arrays, *statics)
+    for a, b in zip(found, whole, strict=True) if isinstance(found, tuple) else [(found, whole)]:
+        assert a.dtype == b.dtype and a.tobytes() == b.tobytes()
+
+
+@native
+def test_a_gradient_that_is_a_view_of_its_own_memory_is_added_to_in_place():
+    """That of a norm of rows is a matrix seen with the dimensions of the input: another array was made of the sum."""
+    x = torch.randn(1 << 10, 1 << 10, requires_grad=True)
+    for _ in range(2):
+        x.grad = None
+        before = memory.current()
+        memory.reset_peak()
+        F.rms_norm(x, (1 << 10,), x[0]).sum().backward()
+    assert memory.peak() - before < 1.2 * x.nbytes  # it was 2

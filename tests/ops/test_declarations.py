@@ -101,6 +101,9 @@ class Making:
     def work(self, nbytes: int) -> None:
         assert nbytes >= 0
 
+    def blocks(self, fn: Any, like: Any, *args: Any) -> None:
+        assert fn(*args).shape == like.shape
+
 
 def of_square_matrices() -> dict[str, dict[str, Any]]:
     """What formulas of decompositions ask for, of matrices (2, 2)."""
@@ -144,6 +147,16 @@ def of_kernels() -> dict[str, dict[str, Any]]:
         "grid_points": {"g": spread(1, 4, 6), "input": images, "where": points, "input_shape": images.shape,
                         "how": ("bilinear", "zeros", False), "needs": (True, True), "inputs": (images.shape, points.shape)},
         "grid_nearest": {"g": spread(1, 4, 6), "where": points, "input_shape": images.shape, "inputs": (images.shape,)},
+        "native_batch_norm_eval": {"g": spread(*images.shape), "input": images, "weight": row, "mean": row, "variance": row,
+                                   "eps": 1e-5, "needs": (True,) * 3, "inputs": (images.shape, (4,), (4,))},
+        "native_layer_norm": {"g": spread(3, 4), "input": some(3, 4), "weight": row, "bias": row, "mean": some(3), "rstd": some(3),
+                              "k": 1, "needs": (True,) * 3, "inputs": ((3, 4), (4,), (4,))},
+        "fused_rms_norm": {"g": spread(3, 4), "input": some(3, 4), "weight": row, "rstd": some(3), "k": 1, "needs": (True, True),
+                           "inputs": ((3, 4), (4,))},
+        "prelu_kernel": {"g": spread(2, 4, 99, 99), "input": some(2, 4, 99, 99), "weight": some(4, 1, 1), "needs": (True, True),
+                         "inputs": ((2, 4, 99, 99), (4, 1, 1))},
+        "linalg_vector_norm": {"g": spread(), "input": some(3, 4), "out": some(), "p": 3.0, "dim": None, "keepdim": False,
+                               "inputs": ((3, 4),)},
         "glu": {"g": spread(3, 2), "input": some(3, 4), "dim": 1, "inputs": ((3, 4),)},
     }  # fmt: skip
 

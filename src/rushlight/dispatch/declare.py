@@ -17,6 +17,7 @@ from rushlight.basics.arrays import Array as Array
 from rushlight.basics.makers import maker
 from rushlight.dispatch.costs import Counted
 from rushlight.dispatch.families import Family
+from rushlight.dispatch.keeping.blocks import cut
 from rushlight.dispatch.plan import Formula, FullNode, Plan, SeveralOutputs, arguments
 from rushlight.dispatch.rules import Rule
 from rushlight.engine.node import Node
@@ -50,6 +51,8 @@ class Op:
     pointwise: bool = False  # whether that holds for numbers beside its first input: so are all elementwise ones
     foreach: bool = False  # whether there is a form of it on each tensor of a list
     passes: float = 1.0  # what its pass over memory costs, in plain ones
+    # Whether its forward makes arrays on the way, so that large inputs are gone through block by block: see `keeping.blocks`.
+    cut: bool = False
     linear: bool = False  # whether it is linear in all of its inputs together, so that its tangent is itself
     factors: tuple[int, ...] = ()  # the positions of inputs in each of which it is linear
     added: int | None = None  # that of the one which is added to their product
@@ -197,6 +200,8 @@ class Op:
             self.costs(cost)
         if self.ufunc is not None:
             record["forward"] = ufunc_forward(self.ufunc)
+        if self.cut:
+            record["forward"] = cut(fn)
 
     def __setattr__(self, name: str, value: object) -> None:
         if name not in Op.MADE:

@@ -10,8 +10,10 @@ import numpy as np
 from rushlight.basics.arrays import Array
 from rushlight.dispatch.options import dense_order
 from rushlight.dispatch.registry import NAMESPACES
+from rushlight.dispatch.shapes import Made
 from rushlight.kernels.dispatch import ordered
 from rushlight.kernels.pointwise.copies import LARGE, copied, move
+from rushlight.storage import root_of
 
 
 class memory_format:
@@ -70,16 +72,33 @@ def lies_channels_last(array: Array) -> bool:
 
 def kept_order(made: Array, *given: Array | None) -> Array:
     """`made`, which nobody else holds, in channels_last order if it has as many dimensions as one of `given` that lies so: else as it is."""
-    if made.flags.c_contiguous and any(x is not None and x.ndim == made.ndim and lies_channels_last(x) for x in given):
+    if made.flags.c_contiguous and _is_turned(made.ndim, given):
         order = channels_last_order(made.ndim)
         turned = made.transpose(order)
-        there = _by_images(made, turned) if made.flags.owndata and _worth_it(made) else copied(turned)
+        whole = made.flags.owndata or root_of(made).nbytes == made.nbytes
+        there = _by_images(made, turned) if whole and made.flags.writeable and _worth_it(made) else copied(turned)
         return turned_back(there, order)
     return made
 
 
-def _worth_it(images: Array) -> bool:
-    return images.nbytes >= LARGE and len(images) > 1 and images.flags.writeable
+def _is_turned(ndim: int, given: tuple[Array | None, ...]) -> bool:
+    return any(x is not None and x.ndim == ndim and lies_channels_last(x) for x in given)
+
+
+def _worth_it(images: Array | Made) -> bool:
+    return images.nbytes >= LARGE and images.shape[0] > 1
+
+
+def kept_made(made: Made, *given: Array | None) -> Made:
+    """What `kept_order` gives."""
+    return made._replace(order=channels_last_order(len(made.shape))) if _is_turned(len(made.shape), given) else made
+
+
+def turning(made: Made, *given: Array | None) -> int:
+    """The bytes of the copies that `kept_order` takes: of some images at a time, or of all."""
+    if not _is_turned(len(made.shape), given):
+        return 0
+    return -(-made.shape[0] // PIECES) * (made.nbytes // made.shape[0]) if _worth_it(made) else made.nbytes
 
 
 def _by_images(memory: Array, turned: Array) -> Array:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rushlight.dispatch.plan import arguments
+from rushlight.kernels.gather import PIECE
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,6 +26,9 @@ class Making(Protocol):
 
     def work(self, nbytes: int) -> None:
         """Note bytes that are needed for a moment."""
+
+    def blocks(self, fn: Callable[..., Any], like: Array, *args: object) -> None:
+        """Note what `keeping.blocks.in_blocks(fn, like, *args)` takes beside its result."""
 
 
 class Rule:
@@ -52,6 +56,12 @@ class Rule:
 def laid_out(input: Array) -> int:
     """The bytes of the copy that a kernel takes of an array whose elements do not lie side by side: those of a sum's gradient, say."""
     return 0 if input.flags.c_contiguous else int(input.nbytes)
+
+
+def in_pieces(input: Array) -> int:
+    """The same where pieces are copied one after the other, which those of 16 bits are not: they are added up in float32."""
+    whole = laid_out(input)
+    return whole if input.itemsize == 2 else min(whole, PIECE * input.itemsize)
 
 
 def rows_or_columns(g: Array) -> bool:

@@ -12,9 +12,8 @@ import numpy as np
 from rushlight.basics import dtypes
 from rushlight.basics.eights import refuse
 from rushlight.basics.handles import Hooks, RemovableHandle
-from rushlight.basics.references import HELD
 from rushlight.basics.state import modes, special
-from rushlight.engine.conform import Holders, tensor_functions
+from rushlight.engine.conform import Holders, owns_memory, tensor_functions
 from rushlight.engine.rows import Rows
 from rushlight.kernels.pointwise.copies import LARGE, copied, move
 from rushlight.overrides.protocol import users
@@ -71,14 +70,6 @@ def owned_copy(g: Array, like: Array) -> Array:
             return np.array(g.view(np.uint16), order="C", subok=False).view(g.dtype)
         return np.array(g, order="C", subok=False)
     return move(g, np.empty_like(like))
-
-
-def owns_memory(g: Array) -> bool:
-    """Whether `g` is the only array on its memory, or the only view of an array of the same bytes."""
-    base = g.base
-    if base is None:
-        return True
-    return isinstance(base, np.ndarray) and base.base is None and base.nbytes == g.nbytes and getrefcount(base) <= HELD
 
 
 def hooked(leaf: Tensor, g: Tensor) -> Tensor:

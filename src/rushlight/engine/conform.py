@@ -9,6 +9,7 @@ import numpy as np
 
 from rushlight.basics.dtypes import is_complex, real_of
 from rushlight.basics.eights import refuse
+from rushlight.basics.references import HELD
 from rushlight.basics.state import modes
 from rushlight.engine.deferred import Deferred
 from rushlight.engine.rows import Rows
@@ -142,11 +143,19 @@ class Holders:
     leaf = 0  # in `accumulate.owned_copy`, of a gradient that only the run holds
 
 
+def owns_memory(g: Array) -> bool:
+    """Whether `g` is the only array on its memory, or the only view of an array of the same bytes."""
+    base = g.base
+    if base is None:
+        return True
+    return base.__class__ is ndarray and base.base is None and base.nbytes == g.nbytes and getrefcount(base) <= HELD
+
+
 def add_arrays(total: Any, g: Any) -> Any:
     """total + g, in place where only the run holds `total`.  Raises NotImplementedError for numbers of 8 bits."""
     if total.dtype.itemsize == 1:
         refuse("add", total.dtype)
-    if getrefcount(total) <= Holders.buffer and total.base is None and total.flags.writeable:
+    if getrefcount(total) <= Holders.buffer and owns_memory(total) and total.flags.writeable:
         if g.__class__ is not ndarray:
             return g.into(total)
         total += g

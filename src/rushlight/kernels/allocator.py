@@ -11,7 +11,7 @@ import contextlib
 import ctypes
 import os
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,7 @@ _ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "mark": (_i, _n, _n), "sizes": (_p,), "events": (_p, _n, _p), "alive": (_p, _n, _p), "stack_size": (_i,), "stack": (_i, _p, _p),
 }  # fmt: skip
 Room = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int64)
+R = TypeVar("R")
 
 ASIDE = 1 << 15  # bytes (memory.cpp, kLarge)
 EVENT = np.dtype([("time", "i8"), ("block", "i8"), ("address", "i8"), ("size", "i8"), ("value", "i8"), ("stack", "i4"),
@@ -66,6 +67,7 @@ class Library:
 _library: Library | TracedLibrary | None = None
 _failure = "it was not asked for yet"
 _late = False  # whether arrays may have been made before
+_former = 0  # the peak from before something was measured for itself: see `taken`
 
 
 def install(build: bool = True) -> bool:
@@ -176,9 +178,38 @@ def _handlers() -> tuple[Callable[[int], Any], int, str]:
 
 def totals() -> Totals:
     """Bytes and blocks now, at the peak, and ever; -1 where that is not counted."""
+    found = _counted()
+    return found if found.peak >= _former else found._replace(peak=_former)
+
+
+def _counted() -> Totals:
     out = (ctypes.c_int64 * 5)()
     library().totals(out)
     return Totals(*out)
+
+
+def reset_peak() -> None:
+    """Let the peak be what is in use now."""
+    global _former
+    _former = 0
+    library().reset_peak()
+
+
+def taken(fn: Callable[[], Any], tell: Callable[[Any], R]) -> tuple[R, int]:
+    """What `tell` says of what `fn` returns, and the most bytes that were in use at once while that ran beyond those before.
+
+    They are no part of the peak of which `totals` tells: what `fn` returned is gone then. What other threads take meanwhile is counted.
+    """
+    global _former
+    before, result = totals(), None
+    library().reset_peak()
+    try:
+        result = fn()
+        most = _counted().peak - before.bytes
+        return tell(result), most
+    finally:
+        result, _former = None, max(_former, before.peak)
+        library().reset_peak()
 
 
 def blocks() -> int:

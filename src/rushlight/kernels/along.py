@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from rushlight.kernels.dispatch import Array, bits, contiguous, dense, is_half, rounded, rows_of, widened
-from rushlight.kernels.gather import JOINS, index_add_rows
+from rushlight.kernels.gather import JOINS, PIECE, index_add_rows
 from rushlight.kernels.native import loader
 from rushlight.kernels.native.signatures import exports_of_rows
 from rushlight.kernels.pointwise.copies import WORDS
@@ -65,6 +65,11 @@ def add_along(x: Array, index: Array, dim: int, values: Array) -> None:
         whole = contiguous(x)
         add_along(whole, index, dim, values)
         x[...] = whole
+    elif values.size > PIECE and not values.flags.c_contiguous and not is_half(x.dtype):
+        step = max(len(index) * PIECE // values.size, 1)
+        for start in range(0, len(index), step):
+            some = slice(start, start + step)
+            add_along(x if dim == 0 else x[some], index[some], dim, np.ascontiguousarray(values[some]))
     elif not _joined(x, index, dim, values, "sum"):
         where = element_index(x.shape, index, dim).reshape(-1)
         index_add_rows(x.reshape(-1, 1), where, values.reshape(-1, 1))

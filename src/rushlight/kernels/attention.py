@@ -128,6 +128,22 @@ def _heads_last(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     return np.empty((b, length, h, e), dtype).transpose(0, 2, 1, 3)
 
 
+def order_of_gradient(a: Array) -> tuple[int, ...]:
+    """The dimensions of the gradient of (..., L, E) by decreasing stride: as its array lies, or with heads last."""
+    n = a.ndim
+    order = tuple(sorted(range(n), key=lambda i: (-a.strides[i], i)))
+    whole = order[-1] == n - 1 and not any(
+        stride == 0 < size - 1 for size, stride in zip(a.shape, a.strides, strict=True)
+    )
+    return order if whole or n < 4 else (*range(n - 3), n - 2, n - 3, n - 1)
+
+
+def _laid_as(a: Array, dtype: np.dtype[Any]) -> Array:
+    """An array for the gradient of one."""
+    order = order_of_gradient(a)
+    return np.empty([a.shape[i] for i in order], dtype).transpose(np.argsort(order))
+
+
 def _gradients(q: Array, k: Array, v: Array) -> list[Array]:
     """Arrays for the gradients of q, k and v; slices of one where these are, laid out as they are.
 
@@ -137,7 +153,7 @@ def _gradients(q: Array, k: Array, v: Array) -> list[Array]:
     step = starts[1] - starts[0]
     alike = q.shape == k.shape == v.shape and q.strides == k.strides == v.strides
     if not alike or q.base is None or not (q.base is k.base is v.base) or step <= 0 or starts[2] - starts[1] != step:
-        return [_heads_last(a.shape, q.dtype) for a in (q, k, v)]
+        return [_laid_as(a, q.dtype) for a in (q, k, v)]
     strides, shape = (step, *q.strides), (3, *q.shape)
     order = sorted(range(5), key=lambda i: -strides[i])
     return list(np.empty([shape[i] for i in order], q.dtype).transpose(np.argsort(order)))
@@ -283,6 +299,8 @@ def sdpa_backward(
 
     With ``mask_grad`` a fourth: that of an added mask, of the mask's shape.
     """
+    if not g.strides[-1]:  # of a sum: a row stands for all
+        g = _gapless_rows(g)
     if is_half(q.dtype) and mask_grad:
         g32, q32, k32, v32, m32 = up(g, q, k, v, mask)
         found = sdpa_backward(g32, q32, k32, v32, lse, m32, is_causal, scale, mask_grad, drop)

@@ -166,6 +166,8 @@ def of_half_and_number(fn: Any, x: Array, number: float, first: bool) -> Array |
 def recast(x: Array, dtype: np.dtype[Any]) -> Array:
     """``x.astype(dtype, copy=False)``, between 16 bits and float32 by native code."""
     if x.size > SMALL and x.dtype != dtype:
+        if not any(x.strides):  # one number everywhere, which a kernel would lay out first
+            return np.full(x.shape, recast(np.asarray(x[(0,) * x.ndim]), dtype), dtype)
         if dtype == FLOAT32 and is_half(x.dtype):
             return widened(x)
         if x.dtype == FLOAT32 and is_half(dtype):

@@ -45,6 +45,8 @@ __all__ = [
     "index_join_slices",
 ]
 
+PIECE = 1 << 16  # elements of rows that are copied at once where they do not lie side by side
+
 JOINS = {"sum": 0, "prod": 1, "amax": 2, "amin": 3}  # as indices.h numbers them
 
 exports_of_rows(
@@ -125,6 +127,11 @@ def index_add_rows(dst: Array, idx: Array, src: Array) -> Array:
     rows, width = dst.shape
     if src.shape != (len(idx), width):
         raise ValueError(f"index_add_rows: expected a source of shape {(len(idx), width)}, got {src.shape}")
+    if src.size > PIECE and not src.flags.c_contiguous and not is_half(dst.dtype):
+        step = max(PIECE // max(width, 1), 1)  # rows that are copied at once: a sum's gradient is one number everywhere
+        for start in range(0, len(idx), step):
+            index_add_rows(dst, idx[start : start + step], np.ascontiguousarray(src[start : start + step]))
+        return dst
     if _joined(dst[None], idx, src, "sum"):
         return dst
     _refuse_row(idx, _first_outside(idx, rows), rows)
@@ -139,9 +146,17 @@ def index_add_rows(dst: Array, idx: Array, src: Array) -> Array:
 
 def index_add_slices(dst: Array, idx: Array, src: Array) -> Array:
     """As `index_add_rows` within each of several.  dst: (O, R, C), idx: (N,), src: (O, N, C)"""
+    outer, rows, width = dst.shape
+    if outer == 1:
+        index_add_rows(dst[0], idx, src[0])
+        return dst
+    if src.size > PIECE and not src.flags.c_contiguous and not is_half(dst.dtype):
+        step = max(PIECE // max(len(idx) * width, 1), 1)
+        for start in range(0, outer, step):
+            index_add_slices(dst[start : start + step], idx, np.ascontiguousarray(src[start : start + step]))
+        return dst
     if _joined(dst, _int64(idx), src, "sum"):
         return dst
-    outer, rows, width = dst.shape
     front = np.ascontiguousarray(dst.swapaxes(0, 1)).reshape(rows, outer * width)
     given = np.ascontiguousarray(src.swapaxes(0, 1)).reshape(len(idx), outer * width)
     added = index_add_rows(front, idx, given).reshape(rows, outer, width)

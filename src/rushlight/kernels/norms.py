@@ -281,7 +281,7 @@ def batch_apply(x: Array, mean: Array, rstd: Array, weight: Maybe, bias: Maybe, 
     flat = _planes(x)
     if table is None:
         return reference.batch_apply(flat, m, r, w, b, positive).reshape(x.shape)
-    out = empty(x.shape, x.dtype)
+    out = empty(x.shape, x.dtype) if x.flags.c_contiguous else flat.reshape(x.shape)  # over a copy that nobody else has
     by_channel = contiguous(m), contiguous(r), _dense(w, x.shape[1]), _dense(b, x.shape[1])
     table.batch_apply(bits(flat), *by_channel, bits(out), *flat.shape, positive)
     return out

@@ -36,6 +36,7 @@ __all__ = [
     "between_backward",
     "choose",
     "clamp",
+    "clear_triangle",
     "angle_of_real",
     "finite",
     "hardshrink",
@@ -297,8 +298,20 @@ def triangle(x: Array, diagonal: int, upper: bool) -> Array:
         out, cut = np.empty(x.shape, x.dtype), min(max(diagonal, -rows), columns)
         kernels.triangle(_bytes(x), _bytes(out), x.size // (rows * columns), rows, columns, x.itemsize, cut, upper)
         return out
-    side = np.less_equal if upper else np.greater_equal
-    return choose(side.outer(np.arange(rows), np.arange(columns) - diagonal), x, np.zeros((), x.dtype))
+    out = np.array(x, order="C")
+    clear_triangle(out, diagonal, upper)
+    return out
+
+
+def clear_triangle(out: Array, diagonal: int, upper: bool) -> None:
+    """Zeros above a diagonal, or below one where `upper`, in place, row by row: no mask of the matrix's size.  (*, M, N)"""
+    rows, columns = out.shape[-2:]
+    for i in range(rows):
+        cut = min(max(i + diagonal + (not upper), 0), columns)
+        if upper:
+            out[..., i, :cut] = 0
+        else:
+            out[..., i, cut:] = 0
 
 
 def _fits(out: Array, like: Array) -> bool:

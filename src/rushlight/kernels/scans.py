@@ -38,6 +38,7 @@ def running(ufunc: np.ufunc, x: Array, dim: int, reverse: bool = False) -> Array
     for i in range(0, len(x), step):  # what has gaps, piece by piece
         part = contiguous(x[i : i + step])
         getattr(table, str(name))(part, out[i : i + step], *_extents(part, dim), int(reverse))
+        del part  # before the next is made
     return out
 
 

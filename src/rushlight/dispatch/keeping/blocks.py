@@ -1,4 +1,4 @@
-"""Formulas of elementwise operators on large arrays: block by block, so that what they make on the way stays small.
+"""Formulas and forwards of elementwise operators on large arrays: block by block, so that what they make on the way stays small.
 
 A formula such as `g / (input * input + 1)` makes arrays of the size of the gradient and lets them go. In blocks they stay in
 the processor's cache, and the gradient is all that is made in memory; every element is computed as it would be at once.
@@ -7,7 +7,7 @@ the processor's cache, and the gradient is all that is made in memory; every ele
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType
 from typing import Any
 
@@ -38,8 +38,8 @@ def steps(fn: Callable[..., Any]) -> int:
 
 def by_blocks(fn: Callable[..., Any], g: Array, *args: object) -> Any:
     """fn(*args) of arrays that broadcast to the shape of `g`, block by block; all at once where that cannot be."""
-    like = _layout(g, args)
-    if not all(_goes_with(like, x) for x in args):
+    like = layout(g, args)
+    if not go_together(like, args):
         return fn(*args)
     flat = like.flags.c_contiguous and all(
         x.__class__ is not ndarray or not x.ndim or (x.flags.c_contiguous and x.shape == g.shape) for x in args
@@ -63,12 +63,31 @@ def by_blocks(fn: Callable[..., Any], g: Array, *args: object) -> Any:
     return tuple(results) if several else results[0]
 
 
+def elements(like: Array) -> int:
+    """How many elements a block has of an array that is gone through in such."""
+    return min(BLOCK, max(like.size // 8, 1))
+
+
 def in_blocks(fn: Callable[..., Any], like: Array, *args: object) -> Any:
     """fn(*args), block by block where `like`, whose shape the result has, is large."""
     return by_blocks(fn, like, *args) if like.size >= LARGE else fn(*args)
 
 
-def _layout(g: Array, args: tuple[Any, ...]) -> Array:
+def cut(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """The forward of an elementwise operator, block by block where an input of the result's shape is large."""
+
+    def forward(*args: Any) -> Any:
+        like = max((x for x in args if x.__class__ is ndarray), key=_size, default=None)
+        return fn(*args) if like is None or like.size < LARGE else by_blocks(fn, like, *args)
+
+    return forward
+
+
+def _size(x: Array) -> int:
+    return x.size
+
+
+def layout(g: Array, args: tuple[Any, ...]) -> Array:
     """What results are laid out as: the gradient, or where that is one of few numbers repeated, an operand of its shape."""
     if _repeats(g):
         return next((x for x in args if x.__class__ is ndarray and x.shape == g.shape and x.flags.c_contiguous), g)
@@ -77,6 +96,11 @@ def _layout(g: Array, args: tuple[Any, ...]) -> Array:
 
 def _repeats(x: Array) -> bool:
     return 0 in x.strides
+
+
+def go_together(like: Array, args: Iterable[Any]) -> bool:
+    """Whether all operands can be cut as `like`."""
+    return all(_goes_with(like, x) for x in args)
 
 
 def _goes_with(like: Array, x: object) -> bool:
@@ -97,7 +121,7 @@ def _is_new(part: object, shape: tuple[int, ...]) -> bool:
 
 def _blocks(like: Array) -> Iterator[tuple[tuple[slice, ...], tuple[int, ...]]]:
     """Where the blocks of an array lie, in the order of memory, and their shapes."""
-    size = min(BLOCK, max(like.size // 8, 1))
+    size = elements(like)
     if like.ndim == 1:
         for i in range(0, like.size, size):
             yield (slice(i, i + size),), (min(size, like.size - i),)

@@ -85,6 +85,9 @@ def take_slices(x: Array, index: Array, dim: int) -> Array:
     outer, inner = math.prod(x.shape[:dim]), math.prod(x.shape[dim + 1 :])
     large = outer * index.size * inner * x.itemsize >= LARGE and index.dtype.kind == "i"
     kernels = _kernels(x) if large else None
+    if x.ndim and x.size and not any(x.strides):  # one number everywhere, which NumPy would lay out
+        line = x[(0,) * dim + (slice(None),) + (0,) * (x.ndim - dim - 1)]
+        return np.full(shape, x[(0,) * x.ndim]) if line.take(index).size else np.empty(shape, x.dtype)
     if kernels is None:
         return np.asarray(x.take(index, dim))
     given, out, word = contiguous(index.astype(np.int64, copy=False)), np.empty(shape, x.dtype), WORDS[x.itemsize]

@@ -95,6 +95,7 @@ def _by_parts(g: Array, x: Array, weight: Array, to_input: Array | None, of_weig
         given = g[at] if x.ndim > 1 and x[at].size > 2 * PART else g[at].copy()
         to = None if to_input is None else to_input[at]
         slopes.append(_backward(given, x[at], weight[at] if own else weight, to, of_weight))
+        del given  # before the next is made
     if not of_weight:
         return None
     return np.concatenate(slopes) if own else functools.reduce(np.add, slopes)

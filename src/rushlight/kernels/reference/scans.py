@@ -37,12 +37,13 @@ def _widely(ufunc: np.ufunc, x: Array, dim: int, out: Array) -> None:
     for start in range(0, x.shape[dim], step):
         at = ends(x.ndim, dim, start, start + step)
         part = x[at].astype(WIDER[x.dtype])
+        first = part[ends(x.ndim, dim, 0, 1)]
         if carry is not None:
-            first = part[ends(x.ndim, dim, 0, 1)]
             ufunc(carry, first, out=first)
         ufunc.accumulate(part, axis=dim, out=part)
         carry = part[ends(x.ndim, dim, part.shape[dim] - 1, None)].copy()
         out[at] = part
+        del part, first  # before the next is made
 
 
 def running_extreme(x: Array, dim: int, least: bool) -> tuple[Array, Array]:

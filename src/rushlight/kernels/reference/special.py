@@ -75,14 +75,23 @@ def _erf_block(x: Array) -> Array:
 
 
 def in_blocks(f: Callable[..., Array], out: Array, *inputs: Array) -> Array:
-    """``out.flat = f(*inputs)`` over blocks of the flattened, equally shaped arrays."""
-    flat = [np.ascontiguousarray(x).reshape(-1) for x in inputs]
-    target = out.reshape(-1) if out.flags.c_contiguous else np.empty(out.size, out.dtype)
+    """``out = f(*inputs)`` over blocks of equally shaped arrays, in the order in which the result lies in memory."""
+    order = sorted(range(out.ndim), key=lambda i: -out.strides[i])
+    laid = out.transpose(order)
+    flat = [_line(x.transpose(order)) for x in inputs]
+    target = laid.reshape(-1) if laid.flags.c_contiguous else np.empty(out.size, out.dtype)
     for start in range(0, out.size, BLOCK):
         target[start : start + BLOCK] = f(*(x[start : start + BLOCK] for x in flat))
-    if not out.flags.c_contiguous:
-        out[...] = target.reshape(out.shape)
+    if not laid.flags.c_contiguous:
+        laid[...] = target.reshape(laid.shape)
     return out
+
+
+def _line(x: Array) -> Array:
+    """The elements of an array one after another; of one number everywhere, which a sum's gradient is, without a copy."""
+    if x.ndim and not any(x.strides):
+        return np.broadcast_to(x[(slice(0, 1),) * x.ndim].reshape(-1), (x.size,))
+    return np.ascontiguousarray(x).reshape(-1)
 
 
 def erf(x: Array) -> Array:

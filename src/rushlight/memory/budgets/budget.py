@@ -152,7 +152,7 @@ class budget:
         self.room = allocator.limit(self.limit, pager.make_room)  # lives as long as it may be called
         if totals().bytes > self.limit:
             pager.make_room(totals().bytes - self.limit)
-        allocator.library().reset_peak()
+        allocator.reset_peak()
         stack.callback(self._end)
 
     def _end(self) -> None:

@@ -125,7 +125,7 @@ def peak() -> int:
 
 def reset_peak() -> None:
     """Let the peak be what is in use now."""
-    allocator.library().reset_peak()
+    allocator.reset_peak()
 
 
 def trim() -> bool:

@@ -12,13 +12,15 @@ import numpy as np
 from rushlight.basics import caller, dtypes
 from rushlight.basics.arrays import Array
 from rushlight.basics.state import modes
-from rushlight.dispatch import call
+from rushlight.dispatch import call, families
 from rushlight.dispatch.compute import HALVES, compute, goes_in_blocks
 from rushlight.dispatch.declare import Op
+from rushlight.dispatch.operands import raw
 from rushlight.dispatch.shapes import Made, order_of
 from rushlight.engine import inplace
 from rushlight.levels import Level
 from rushlight.memory.counting.holders import ACTIVATION, saved_arrays
+from rushlight.memory.estimates.learned import learned
 from rushlight.memory.estimates.standins import FORWARD_WORK, LARGE, Tally, like, standin
 from rushlight.storage import root_of
 from rushlight.tensor import Tensor, wrap
@@ -84,12 +86,12 @@ class DryLevel(Level):
                 self.doubt((*outs, *aux))
                 spread(op, arrays, statics, outs)
             return outs, aux
-        held = self.temporaries(op, arrays, made)
+        beside = self.beside(op, arrays, statics) if by_elements(op) else None
+        held = self.temporaries(op, arrays, made) if beside is None else ()
         found = tuple(self.make(op, m) for m in made)
         self.doubt(found)
         spread(op, arrays, statics, found)
-        if op.needed is not None:
-            self.tally.work(op.needed(arrays, statics), op.name)
+        self.tally.work(beside or 0 if op.needed is None else op.needed(arrays, statics), op.name)
         del held
         if op.out_count is None:
             return found, ()
@@ -121,6 +123,16 @@ class DryLevel(Level):
             return False
         found = self.unknown.get(id(root_of(x)))
         return x.nbytes >= LARGE or (found is not None and found() is root_of(x))
+
+    def reuses(self, t: Any, g: Any) -> bool:
+        """Whether what a formula on arrays writes over a temporary of its own is that one: large ones of one dtype and shape."""
+        x, y = t._held, raw(g)
+        return (
+            self.on_arrays
+            and x.nbytes >= LARGE
+            and (x.dtype == y.dtype or x.dtype.kind == "c")
+            and np.broadcast_shapes(x.shape, np.shape(y)) == x.shape
+        )
 
     def looked(self, array: Array) -> None:
         """The program reads values: note where, if they are not those of a run."""
@@ -173,6 +185,17 @@ class DryLevel(Level):
         array = standin(*made)
         self.tally.add(array, op.name)
         return array
+
+    def beside(self, op: Op, arrays: list[Any], statics: tuple[Any, ...]) -> int | None:
+        """The bytes that an operator by elements takes beside its results; None where they cannot be learned.
+
+        A formula on arrays has NumPy's own function of a ufunc, which converts a few elements at a time.
+        """
+        if self.on_arrays and op.ufunc is not None:
+            return 0
+        name = op.name, modes.grad, repr(statics)
+        found = learned(name, lambda *some: flat(compute(op, list(some), statics)), arrays, leader(arrays))
+        return None if found is None else found.beside
 
     def temporaries(self, op: Op, arrays: list[Any], made: list[Made]) -> list[Any]:
         """The copies of inputs, and of 16-bit results, in the dtype that `op` computes in, to be held as long as it runs."""
@@ -288,6 +311,23 @@ class DryLevel(Level):
         if made is None:
             return call.store(op, target, arrays, statics)
         return tuple(self.make(op, m) for m in made[1:])
+
+
+def by_elements(op: Op) -> bool:
+    """Whether each element of what an operator makes, or reduces to a loss, is of those at its place alone."""
+    return op.elementwise or op.cut or op.batch is families.pairs_of_elements
+
+
+def leader(arrays: Sequence[Any]) -> Any:
+    """The operand whose order results are in: the first of their shape."""
+    given = [x for x in arrays if isinstance(x, ndarray)]
+    shape = np.broadcast_shapes(*(x.shape for x in given))
+    return next((x for x in given if x.shape == shape and 0 not in x.strides), np.broadcast_to(np.empty(()), shape))
+
+
+def flat(computed: tuple[tuple[Any, ...], tuple[Any, ...]]) -> tuple[Any, ...]:
+    """Results and auxiliary results, those that are no arrays left out."""
+    return tuple([x for some in computed for x in some if isinstance(x, ndarray)])
 
 
 def unsigned(flat: tuple[Any, ...]) -> tuple[Any, ...]:

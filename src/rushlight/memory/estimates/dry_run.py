@@ -10,7 +10,9 @@ import numpy as np
 
 from rushlight.basics.arrays import Array
 from rushlight.basics.references import HELD, untraced
-from rushlight.dispatch.keeping.blocks import BLOCK, LARGE
+from rushlight.dispatch import families
+from rushlight.dispatch.declare import Op
+from rushlight.dispatch.keeping.blocks import LARGE, WHOLE, elements, go_together, layout
 from rushlight.dispatch.keeping.remade import Rebuilt
 from rushlight.dispatch.keeping.spare import spare
 from rushlight.dispatch.plan import Formula, arguments, fetch
@@ -25,7 +27,9 @@ from rushlight.engine.run import Run
 from rushlight.engine.saved import freed
 from rushlight.memory.counting.holders import ACTIVATION, GRADIENT, TEMPORARY, saved_arrays
 from rushlight.memory.estimates.dry import DryLevel
+from rushlight.memory.estimates.learned import learned
 from rushlight.memory.estimates.standins import BACKWARD_WORK, owns, standin
+from rushlight.memory.estimates.standins import LARGE as FROM
 from rushlight.tensor import LEAF, Tensor, wrap
 
 ndarray = np.ndarray
@@ -91,21 +95,25 @@ class DryRun(Run):
         results: list[Any] = [None] * len(node.edges)
         mask = plan.mask & wanted
         fetched: dict[Any, Any] = {}
-        for formula in plan.op.formulas:
+        for formula in in_turn(plan.op, g):
             places = plan.places(formula, len(node.edges))
             needs = tuple(any(mask >> i & 1 for i in place) for place in places)
             if not any(needs):
                 continue
-            plain = isinstance(g, ndarray) and g.size >= LARGE and self.is_plain(node, formula, g)
-            raw = formula.raw is not None or plain
-            args = [self.fetched(node, r, g, needs, raw, fetched)
-                    for r in (formula.raw_requests or formula.requests)]  # fmt: skip
-            if raw:
-                used = self.tally.uses((g, *args) if isinstance(g, ndarray) else args)
+            raw = formula.raw is not None or by_elements(plan.op, formula, g)
+            args = self.asked(node, formula, g, needs, raw, fetched)
+            used = self.tally.uses((g, *args) if isinstance(g, ndarray) else args)
+            given = self.learned(node, formula, args, g) if raw else None
+            if given is None and formula.raw is not None:
                 given = self.raw(node, formula, args, g, needs, places)
-                self.worked(node, used, formula, args, needs, given)
-            else:
+            if given is None:
+                if raw:
+                    del args
+                    fetched.clear()
+                    args = self.asked(node, formula, g, needs, False, fetched)
                 given = self.of_tensors(formula, args)
+            else:
+                self.worked(node, used, formula, args, needs, given)
             del args
             if plan.op.heavy:
                 fetched.clear()  # what was computed again is gone before the next is made
@@ -124,17 +132,30 @@ class DryRun(Run):
         finally:
             self.level.on_arrays = former
 
-    def is_plain(self, node: Any, formula: Formula, g: Array) -> bool:
-        """Whether of a large gradient a formula makes arrays of its shape, and nothing as large on the way."""
+    def asked(
+        self, node: Node, formula: Formula, g: Array, needs: tuple[bool, ...], raw: bool, kept: dict[Any, Any]
+    ) -> list[Any]:
+        """What a formula asks for."""
+        return [self.fetched(node, r, g, needs, raw, kept) for r in (formula.raw_requests or formula.requests)]
+
+    def learned(self, node: Any, formula: Formula, args: list[Any], g: Any) -> Any:
+        """What a formula makes that goes by elements, as it is on some; None of others, and where it makes anything else."""
         op = node.plan.op
-        if formula.goes_in_blocks(op):
-            return True
-        return (
-            isinstance(g, ndarray)
-            and g.dtype.kind != "c"
-            and formula.makes_its_result(op)
-            and all(is_real(edge) for edge in node.edges)
-        )
+        if not by_elements(op, formula, g):
+            return None
+        whole: Array = max((x for x in (g, *args) if isinstance(x, ndarray)), key=np.size)
+        if whole.nbytes < FROM or not all(fit(whole, x) for x in args):
+            return None
+        like = layout(whole, tuple(args))
+        cut = formula.goes_in_blocks(op) and g.size >= LARGE and go_together(like, args)
+        name = op.name, op.formulas.index(formula), repr([x for x in args if not isinstance(x, ndarray)])
+        found = learned(name, formula.raw or formula.fn, args, like, elements(like) if cut else 0)
+        if found is None or found.parts is None:
+            return None
+        given = [None if part is None else args[part.operand] if part.operand >= 0
+                 else self.made(whole.shape, part.dtype, op.name, part.order) for part in found.parts]  # fmt: skip
+        self.tally.work(found.most if cut else found.beside, op.name)
+        return given
 
     def worked(
         self,
@@ -190,11 +211,6 @@ class DryRun(Run):
             given["make"] = Makings(self, node)
             made = formula.shapes(*(given[name] for name in arguments(formula.shapes)))
             return made if formula.joint else (made,)
-        if self.is_plain(node, formula, g):  # what is for an operand that was broadcast is summed later
-            whole = [self.made(g.shape, g.dtype, node.plan.op.name) if need else None for need in needs]
-            if formula.raw is not None and g.size >= LARGE:  # a block of each result, and one on the way to it
-                self.tally.work(min(g.size // 8, BLOCK) * g.itemsize * (1 + sum(needs)), node.plan.op.name)
-            return whole
         out = []
         for (place, *_), need in zip(places, needs, strict=True):
             over = given.get(f"{node.plan.op.tensors[place]}_spare")
@@ -242,7 +258,7 @@ class DryRun(Run):
             return self.plus(total, g)
         if isinstance(g, Rows):
             return total
-        if getrefcount(total) <= ALONE and owns(total) and total.flags.writeable:
+        if getrefcount(total) <= ALONE and total.flags.writeable and sole(total):
             self.tally.worked(BACKWARD_WORK, "add", 0, self.tally.uses((total, g)), (total, g, total))
             return total
         made = self.made(total.shape, total.dtype, "add")
@@ -329,9 +345,31 @@ class DryRun(Run):
         return self.made(g.shape, g.dtype, "AccumulateGrad", order)
 
 
-def is_real(edge: Any) -> bool:
-    """Whether no complex numbers lie where an edge leads: the parts of complex gradients are views."""
-    return edge is None or (edge._array if isinstance(edge, Tensor) else edge).dtype.kind != "c"
+def in_turn(op: Op, g: Any) -> list[Formula]:
+    """The formulas of an operator as they run: those that are written out for real numbers stand where results are handed on."""
+    if not op.inline or not isinstance(g, ndarray) or g.dtype.char not in "fd":
+        return op.formulas
+    return sorted(op.formulas, key=lambda formula: formula.targets[0] in op.inline)
+
+
+def by_elements(op: Op, formula: Formula, g: Any) -> bool:
+    """Whether each element of the arrays that a formula makes is of those at its place alone; of a small gradient only where
+    that is of a loss, which may be one number."""
+    asked = formula.raw_requests or formula.requests
+    loss = op.batch is families.pairs_of_elements
+    return (
+        (op.pointwise or loss or formula.goes_in_blocks(op))
+        and formula.shapes is None
+        and isinstance(g, ndarray)
+        and (loss or g.nbytes >= FROM)
+        and "gs" not in asked
+        and not any(name.endswith("_shape") for name in asked)
+    )
+
+
+def fit(g: Array, x: object) -> bool:
+    """Whether an operand is a number, or an array that broadcasts to the shape of `g`."""
+    return expands(x.shape, g.shape) or x.shape == g.shape if isinstance(x, ndarray) else isinstance(x, WHOLE)
 
 
 class Makings:
@@ -353,6 +391,13 @@ class Makings:
     def work(self, nbytes: int) -> None:
         """Bytes that are needed for a moment."""
         self.run.tally.work(nbytes, self.node.plan.op.name)
+
+    def blocks(self, fn: Callable[..., Any], like: Array, *args: Any) -> None:
+        """What a function takes that goes over large arrays in blocks."""
+        name, cut = self.node.plan.op.name, like.size >= LARGE and go_together(like, args)
+        found = learned((name, repr(self.node.statics)), fn, args, like, elements(like) if cut else 0)
+        if found is not None:
+            self.work(found.most if cut else found.beside)
 
 
 def sole(g: Array) -> bool:

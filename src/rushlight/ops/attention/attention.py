@@ -20,7 +20,7 @@ from rushlight.dispatch.operands import check_tensor
 from rushlight.dispatch.randomness import innermost
 from rushlight.dispatch.registry import function, op
 from rushlight.dispatch.rules import Making
-from rushlight.kernels.attention import blocks_of
+from rushlight.kernels.attention import blocks_of, order_of_gradient
 from rushlight.levels import owned
 from rushlight.ops.norm.softmax import softmax_op
 from rushlight.ops.random.dropout import draw, dropout, scaled
@@ -172,7 +172,7 @@ def _attention_shapes(query: Array, key: Array, value: Array, is_causal: bool, d
         strides = (step, *query.strides)
         grads = list(make.array((3, *query.shape), query.dtype, sorted(range(5), key=lambda i: -strides[i])))
     else:
-        grads = [make.array(x.shape, query.dtype, (0, 2, 1, 3) if x.ndim == 4 else None) for x in heads]
+        grads = [make.array(x.shape, query.dtype, order_of_gradient(x)) for x in heads]
     of_mask = make.gradient(3) if needs[3] else None
     if drop is not None or needs[3]:  # block by block: scores, their gradient, and what dropout makes of both
         make.work(block_of_scores(query, key, is_causal) * 4 + query.nbytes // 3)

@@ -21,7 +21,7 @@ from rushlight.basics.state import modes
 from rushlight.dispatch import costs, families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import sizes
-from rushlight.dispatch.formats import kept_order
+from rushlight.dispatch.formats import kept_made, kept_order, turning
 from rushlight.dispatch.keeping import rebuilt
 from rushlight.dispatch.keeping.shown import always, bias_sizes, no_padding
 from rushlight.dispatch.operands import held
@@ -79,8 +79,15 @@ def windows(
 def _(
     input: Array, weight: Array, stride: tuple[int, ...], padding: tuple[int, ...], dilation: tuple[int, ...]
 ) -> list[shapes.Made]:
+    return [kept_made(_convolved(input, weight, stride, padding, dilation), input, weight)]
+
+
+def _convolved(
+    input: Array, weight: Array, stride: tuple[int, ...], padding: tuple[int, ...], dilation: tuple[int, ...]
+) -> shapes.Made:
+    """The result as it is made, before it is turned."""
     out = windows(input, weight, stride, padding, dilation)
-    return [shapes.Made((input.shape[0], weight.shape[0], *out), input.dtype)]
+    return shapes.Made((input.shape[0], weight.shape[0], *out), input.dtype)
 
 
 @convolution_op.costs
@@ -105,7 +112,8 @@ def _(
 ) -> int:
     out = windows(input, weight, stride, padding, dilation)
     room = working_bytes("", input.shape, weight.shape, out, input.dtype, stride, padding, dilation, groups)
-    return room + _copies(input, weight)
+    made = _convolved(input, weight, stride, padding, dilation)
+    return max(room + _copies(input, weight), turning(made, input, weight))
 
 
 # The weight first, for it is what may need its input computed again, which is then gone before the other is made.
@@ -126,7 +134,6 @@ convolution_op.grad("bias")(lambda g: _channel_sum(g))
     aten=("convolution",),
     aten_call="transposed",
     factors=(0, 1),
-    shape=shapes.shaped,
     counted=costs.Counted("convolution", "convolution_backward"),
     batch=families.input_gradient,
     heavy=True,
@@ -138,6 +145,11 @@ def conv_input_op(input: Array, weight: Array, shape: tuple[int, ...], stride: t
     """The adjoint of convolution in its input.  input: (N, O, *L), weight: (O, C/G, *K) -> shape (N, C, *S)"""
     y = backend.conv_input(input, weight, shape, stride, padding, dilation, groups)
     return y if input.flags.c_contiguous and weight.flags.c_contiguous else kept_order(y, input, weight)
+
+
+@conv_input_op.shape
+def _(input: Array, weight: Array, shape: tuple[int, ...]) -> list[shapes.Made]:
+    return [kept_made(shapes.Made(tuple(shape), input.dtype), input, weight)]
 
 
 @conv_input_op.costs
@@ -157,7 +169,8 @@ def _(
 ) -> int:
     out = input.shape[2:]
     room = working_bytes("input", shape, weight.shape, out, input.dtype, stride, padding, dilation, groups)
-    return room + _copies(input, weight)
+    made = shapes.Made(tuple(shape), input.dtype)
+    return max(room + _copies(input, weight), turning(made, input, weight))
 
 
 def conv_to(

@@ -19,7 +19,7 @@ from rushlight.basics.naming import called
 from rushlight.dispatch import call, families, randomness, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import as_int, listed
-from rushlight.dispatch.formats import kept_order
+from rushlight.dispatch.formats import kept_made, kept_order, turning
 from rushlight.dispatch.keeping.shown import GEOMETRY
 from rushlight.dispatch.meta import beside, nowhere, on_meta
 from rushlight.dispatch.operands import held
@@ -63,7 +63,13 @@ def max_pool_op(input: Array, geometry: tuple[Any, ...], out_size: tuple[int, ..
 def _(input: Array, geometry: tuple[tuple[int, ...], ...], out_size: tuple[int, ...]) -> list[shapes.Made]:
     shape = (*input.shape[: input.ndim - len(out_size)], *out_size)
     which = np.uint8 if math.prod(geometry[0]) <= 256 else np.int64
-    return [shapes.Made(shape, input.dtype), shapes.Made(shape, np.dtype(which))]
+    return [kept_made(shapes.Made(shape, input.dtype), input), shapes.Made(shape, np.dtype(which))]
+
+
+@max_pool_op.work
+def _(input: Array, out_size: tuple[int, ...]) -> int:
+    made = shapes.Made((*input.shape[: input.ndim - len(out_size)], *out_size), input.dtype)
+    return max(laid_out(input), turning(made, input))
 
 
 max_pool_op.grad("input")(lambda g, which, input_shape, geometry: pool_scatter_op(g, which, input_shape, geometry))
@@ -106,7 +112,14 @@ def pool_sum_op(input: Array, geometry: tuple[Any, ...], out_size: tuple[int, ..
 
 @pool_sum_op.shape
 def _(input: Array, out_size: tuple[int, ...]) -> list[shapes.Made]:
-    return [shapes.Made((*input.shape[: input.ndim - len(out_size)], *out_size), input.dtype)]
+    made = shapes.Made((*input.shape[: input.ndim - len(out_size)], *out_size), input.dtype)
+    return [kept_made(made, input) if len(made.shape) == 4 else made]
+
+
+@pool_sum_op.work
+def _(input: Array, out_size: tuple[int, ...]) -> int:
+    made = shapes.Made((*input.shape[: input.ndim - len(out_size)], *out_size), input.dtype)
+    return max(laid_out(input), turning(made, input) if len(made.shape) == 4 else 0)
 
 
 pool_sum_op.grad("input")(lambda g, input_shape, geometry: window_spread_op(g, input_shape, geometry))

@@ -137,7 +137,7 @@ def _check_close(name: str, input: Any, other: Any, rtol: float, atol: float) ->
             raise RuntimeError(f"{name}(): {argument} must be greater than or equal to zero, but got {value}")
 
 
-@elementwise(promote="compare", ns=None, complex_half="widens")
+@elementwise(promote="compare", ns=None, complex_half="widens", cut=True)
 def isclose_op(input: Array, other: Array, rtol: float, atol: float, equal_nan: bool) -> Array:
     """Whether |input - other| <= atol + rtol |other|.  (*), (*) -> (*) bool"""
     close = np.asarray(np.equal(input, other))

@@ -200,7 +200,7 @@ def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
     return call.write_out("complex", out, result)
 
 
-@elementwise(autocast="float32", promote="compare", half=None, method=False, inplace=False, strict=True)
+@elementwise(autocast="float32", promote="compare", half=None, method=False, inplace=False, strict=True, cut=True)
 def polar(abs: Array, angle: Array) -> Array:
     """abs * (cos(angle) + i sin(angle)), broadcast.  (*), (*) of one real dtype -> (*) complex"""
     out = _whole(abs, angle)

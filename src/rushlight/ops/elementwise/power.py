@@ -18,7 +18,7 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.plan import held_number
 from rushlight.dispatch.registry import elementwise, function, publish_inplace
-from rushlight.kernels.dispatch import in_float32_blocks, is_half, rounded, up
+from rushlight.kernels.dispatch import dense, in_float32_blocks, is_half, memory_order, rounded, up
 from rushlight.ops.elementwise.arith import by, conj, own_conj
 from rushlight.ops.elementwise.convert import cast, to_dtype
 from rushlight.ops.elementwise.floats import is_float
@@ -37,11 +37,16 @@ def _has_slope(g: Any, input: Any, exponent: Any) -> bool:
     return alike and exponent != 0 and exponent == exponent // 1 and kernels.has_whole_power(g.dtype, exponent - 1)
 
 
+def is_expanded(x: Array) -> bool:
+    """Whether elements repeat, or others lie between them."""
+    return not (x.flags.forc or dense(x.transpose(memory_order(x))))
+
+
 # Squares and roots -----------------------------------------------------------------------------------
 
 
 def _square_raw(g: Array, input: Array) -> Array:
-    if _has_slope(g, input, 2):
+    if _has_slope(g, input, 2) and not is_expanded(input):  # of which the kernel would take a copy
         return kernels.whole_power_backward(g, input, 2)
     return times(g, own_conj(np.multiply(input, input.dtype.type(2))))
 

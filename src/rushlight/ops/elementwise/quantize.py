@@ -43,21 +43,21 @@ def _in_steps(input: Array, scale: float, zero_point: int, low: int, high: int) 
 
 
 @elementwise(promote="arith", ns=None, name="fake_quantize_per_tensor_affine_cachemask", refuse="biuc",
-             aux=("inside",), planes=1, autocast="float32", grads={"input": lambda g, inside: g * inside})  # fmt: skip
+             aux=("inside",), planes=1, cut=True, autocast="float32", grads={"input": lambda g, inside: g * inside})  # fmt: skip
 def per_tensor(input: Array, scale: float, zero_point: int, low: int, high: int) -> Any:
     """`input` in whole steps of `scale`, of which there are from low - zero_point to high - zero_point.  (*) -> (*)"""
     return _in_steps(input, scale, zero_point, low, high)
 
 
 @elementwise(promote="arith", ns=None, name="fake_quantize_per_tensor_affine_cachemask_tensor_qparams",
-             refuse="biuc", aux=("inside",), planes=1, grads={"input": lambda g, inside: g * inside})  # fmt: skip
+             refuse="biuc", aux=("inside",), planes=1, cut=True, grads={"input": lambda g, inside: g * inside})  # fmt: skip
 def per_tensor_of_tensors(input: Array, scale: float, zero_point: int, low: int, high: int) -> Any:
     """`per_tensor` where the settings were tensors, which autocast leaves as it is.  (*) -> (*)"""
     return _in_steps(input, scale, zero_point, low, high)
 
 
 @elementwise(promote="arith", ns=None, name="fake_quantize_per_channel_affine_cachemask", refuse="biuc",
-             aux=("inside",), planes=1, grads={"input": lambda g, inside: g * inside})  # fmt: skip
+             aux=("inside",), planes=1, cut=True, grads={"input": lambda g, inside: g * inside})  # fmt: skip
 def per_channel(input: Array, scale: Any, zero_point: Any, low: int, high: int) -> tuple[Any, ...]:
     """`per_tensor` with float32 scales and zero points that are broadcast: those of floating point are added before rounding."""
     kind = input.dtype.type

@@ -19,11 +19,13 @@ from rushlight.basics.dtypes import HALVES, finfo, of
 from rushlight.dispatch import families, randomness, shapes
 from rushlight.dispatch.compute import check_factors, fitted
 from rushlight.dispatch.declare import Array
-from rushlight.dispatch.keeping.blocks import LARGE, by_blocks
+from rushlight.dispatch.keeping.blocks import LARGE, by_blocks, in_blocks
 from rushlight.dispatch.operands import check_tensor, raw
 from rushlight.dispatch.options import made
 from rushlight.dispatch.registry import NAMESPACES, elementwise, function, inplace_of, known_as, op
+from rushlight.dispatch.rules import Making, laid_out
 from rushlight.generator import Generator, default_generator
+from rushlight.kernels.pointwise.prelu import PART
 from rushlight.ops.elementwise.floats import is_float, is_real, require
 from rushlight.ops.elementwise.shared import limited, recording
 from rushlight.ops.random.random import source
@@ -67,6 +69,10 @@ def between(input: Array, low: float, high: float) -> Array:
 
 
 def _within(x: Array, low: float, high: float) -> Array:
+    return in_blocks(_between, x, x, low, high)
+
+
+def _between(x: Array, low: float, high: float) -> Array:
     beyond = np.asarray(x <= low)
     beyond |= x >= high
     return np.logical_not(beyond, out=beyond)
@@ -234,7 +240,13 @@ def _prelu_raw(g: Array, input: Array, weight: Array, needs: tuple[bool, ...]) -
     return backend.prelu_backward(g, input, weight, *needs)
 
 
-@prelu_op.grad("input", "weight", raw=_prelu_raw, uses={"input": "input weight", "weight": "input"})
+def _prelu_made(g: Array, needs: tuple[bool, ...], make: Making) -> tuple[Any, ...]:
+    made = tuple([make.gradient(i) if need else None for i, need in enumerate(needs)])
+    make.work(min(laid_out(g), 2 * PART * g.itemsize))  # what repeats is laid out piece by piece
+    return made
+
+
+@prelu_op.grad("input", "weight", raw=_prelu_raw, shapes=_prelu_made, uses={"input": "input weight", "weight": "input"})
 def _(g: Tensor, input: Tensor, weight: Tensor, needs: tuple[bool, ...]) -> object:
     below = gated(g, outside(input, 0.0, math.inf))
     above = gated(g, outside(input, -math.inf, 0.0)) if needs[0] else None

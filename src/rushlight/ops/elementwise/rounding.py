@@ -273,7 +273,7 @@ def _same_kind(operands: list[Any]) -> None:
                            f"{b.dtype}: convert one of them")  # fmt: skip
 
 
-@elementwise(promote="arith", half=None, refuse="c", strict=True, same_out=True,
+@elementwise(promote="arith", half=None, refuse="c", strict=True, same_out=True, cut=True,
              refusal=complex_refused(RuntimeError, "heaviside is not yet implemented for complex tensors"),
              grads={"input": _not_derived("heaviside"), "values": _not_derived("heaviside")})  # fmt: skip
 def heaviside(input: Array, values: Array) -> Array:
@@ -310,7 +310,7 @@ def frexp(input: Tensor) -> Any:
     return FREXP(*frexp_op(input))
 
 
-@elementwise(promote=None, ns=None, masks=("other",))
+@elementwise(promote=None, ns=None, masks=("other",), cut=True)
 def ldexp_op(input: Array, other: Array) -> Array:
     """input * 2^other of floating-point or complex numbers and integers, without forming the power.  (*), (*) -> (*)"""
     power = np.clip(other, -10000, 10000).astype(np.int32)

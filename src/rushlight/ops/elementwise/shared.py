@@ -18,7 +18,7 @@ from rushlight.dispatch.compute import compute
 from rushlight.dispatch.declare import Array, Op
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import op
-from rushlight.kernels.dispatch import is_half, of_halves
+from rushlight.kernels.dispatch import as_truths, is_half, of_halves
 from rushlight.tensor import Tensor
 
 ndarray = np.ndarray
@@ -28,37 +28,67 @@ SMALL = 1 << 11  # elements up to which two calls of NumPy cost less than findin
 
 def times(g: Array | Tensor, t: Array | Tensor) -> Any:
     """g * t, where `t` is a temporary of the formula's own: as an array, its memory is used again."""
-    if t.__class__ is ndarray and g.__class__ is ndarray and t.shape == g.shape:
+    if t.__class__ is ndarray and g.__class__ is ndarray and _has_room(t, g):
         if g.itemsize == 2:
             found = of_halves(np.multiply, g, t, t)
             if found is not None:
                 return found
         if t.dtype is g.dtype or (t.dtype.kind == "c" and np.can_cast(g.dtype, t.dtype)):
             return np.multiply(g, t, out=t)
-    return g * t
+    return t if stands(t, g) else g * t
 
 
 def over(g: Array | Tensor, t: Array | Tensor) -> Any:
     """g / t, where `t` is a temporary of the formula's own."""
-    if t.__class__ is ndarray and g.__class__ is ndarray and t.dtype is g.dtype and t.shape == g.shape:
+    if t.__class__ is ndarray and g.__class__ is ndarray and t.dtype is g.dtype and _has_room(t, g):
         if g.itemsize == 2:
             found = of_halves(np.divide, g, t, t)
             if found is not None:
                 return found
         return np.divide(g, t, out=t)
-    return g / t
+    return t if stands(t, g) else g / t
+
+
+def parted(t: Array | Tensor, x: Array | Tensor) -> Any:
+    """t / x, where `t` is a temporary of the formula's own."""
+    if t.__class__ is ndarray and x.__class__ is ndarray and t.dtype is x.dtype and _has_room(t, x):
+        found = of_halves(np.divide, t, x, t) if t.itemsize == 2 else np.divide(t, x, out=t)
+        if found is not None:
+            return found
+    return t if stands(t, x) else t / x
+
+
+def _has_room(t: Array, g: Array) -> bool:
+    """Whether `t` has the shape of what is made of both."""
+    return t.shape == g.shape or (t.size > g.size and np.broadcast_shapes(t.shape, g.shape) == t.shape)
+
+
+def stands(t: Any, g: Any) -> bool:
+    """Whether a tensor stands for what is written over it: while memory is estimated of a formula that runs on arrays."""
+    reuses = getattr(modes.levels[-1], "reuses", None) if modes.levels else None
+    return reuses is not None and t.__class__ is not ndarray and reuses(t, g)
+
+
+def none_is_zero(x: Array) -> bool:
+    """Whether no element is 0, as is taken of those whose values are not known while memory is estimated."""
+    return is_unknown(x) or bool(as_truths(x).all())
+
+
+def is_unknown(x: Array) -> bool:
+    """Whether the values of an array are not those of a run, while memory is estimated."""
+    return bool(modes.levels) and any(level.dry and level.is_unknown(x) for level in modes.levels)
 
 
 def opposite(t: Array | Tensor) -> Any:
     """-t, where `t` is a temporary of the formula's own."""
-    return np.negative(t, out=t) if t.__class__ is ndarray else -t
+    return np.negative(t, out=t) if t.__class__ is ndarray else t if stands(t, t) else -t
 
 
 def plus(t: Array | Tensor, x: Array | Tensor) -> Any:
     """t + x, where `t` is a temporary of the formula's own."""
     if t.__class__ is ndarray and x.__class__ is ndarray and t.dtype is x.dtype and t.shape == x.shape:
         return np.add(t, x, out=t)
-    return t + x
+    return t if stands(t, x) else t + x
 
 
 @op(

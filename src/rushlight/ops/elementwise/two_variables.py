@@ -88,7 +88,7 @@ def _some_tensor(name: str) -> Callable[..., Any]:
     return check
 
 
-@elementwise(aten=("xlogy.Tensor",), promote="float", refuse="c")
+@elementwise(aten=("xlogy.Tensor",), promote="float", refuse="c", cut=True)
 def xlogy(input: Array, other: Array) -> Array:
     """input * log(other), 0 where `input` is 0, broadcast; either may be a number.  (*), (*) -> (*)"""
     return _product_with_log(input, np.log(_array(other, input)), other)
@@ -100,7 +100,7 @@ xlogy.grad("input")(lambda g, input, other: keep(xlogy(g, other), ~((input == 0)
 xlogy.grad("other")(lambda g, input, other: g * input / other)
 
 
-@elementwise(promote="float", refuse="c", ns="special", method=False, inplace=False)
+@elementwise(promote="float", refuse="c", ns="special", method=False, inplace=False, cut=True)
 def xlog1py(input: Array, other: Array) -> Array:
     """input * log1p(other), 0 where `input` is 0, broadcast; either may be a number.  (*), (*) -> (*)"""
     return _product_with_log(input, np.log1p(_array(other, input)), other)

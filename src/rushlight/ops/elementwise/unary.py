@@ -317,7 +317,7 @@ def functional_sigmoid(input: Tensor) -> Tensor:
     return sigmoid(input)
 
 
-@elementwise(aten=("logit(input, eps=None)",), refuse="c")
+@elementwise(aten=("logit(input, eps=None)",), refuse="c", cut=True)
 def logit(input: Array, eps: float | None = None) -> Array:
     """log(input / (1 - input)).  input: (*) -> (*), NaN outside [0, 1]
 
@@ -366,7 +366,7 @@ def rad2deg(input: Array) -> Array:
     return _times(input, 180 / math.pi)
 
 
-@elementwise()
+@elementwise(cut=True)
 def sinc(input: Array) -> Array:
     """sin(pi input) / (pi input), 1 at 0.  input: (*) -> (*)"""
     t = np.asarray(input * math.pi)

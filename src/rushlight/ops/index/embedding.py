@@ -16,7 +16,7 @@ from rushlight.dispatch.dims import also_named, as_int
 from rushlight.dispatch.operands import check_tensor, one_number, raw
 from rushlight.dispatch.options import shape_alone
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
-from rushlight.dispatch.rules import Making
+from rushlight.dispatch.rules import Making, in_pieces
 from rushlight.engine import inplace
 from rushlight.engine.conform import tensor_functions
 from rushlight.engine.rows import Rows
@@ -83,11 +83,13 @@ def _of_table(
     return embedding_backward(g, indices, weight_shape[0], padding_idx, by_freq)
 
 
-def table_shapes(g: Array, indices: Array, weight_shape: tuple[int, ...], sparse: bool, make: Making) -> Any:
+def table_shapes(
+    g: Array, indices: Array, weight_shape: tuple[int, ...], by_freq: bool, sparse: bool, make: Making
+) -> Any:
     """The gradient of a table: rows with their places where it is sparse."""
     if not sparse:
         made = make.gradient(0)
-        make.work(0 if g.flags.c_contiguous else g.nbytes)  # the kernel adds rows that lie side by side
+        make.work(g.nbytes if by_freq else in_pieces(g))  # the kernel adds rows that lie side by side
         return made
     return Rows(
         weight_shape,

@@ -119,7 +119,7 @@ def _table_shapes(g: Array, indices: Array, weight_shape: tuple[int, ...], spars
     if not sparse:
         beside = weight_shape[0] * weight_shape[1] * g.dtype.itemsize
         make.work(beside + _part(indices.size, weight_shape[1], g.dtype))
-    return table_shapes(g, indices, weight_shape, sparse, make)
+    return table_shapes(g, indices, weight_shape, False, sparse, make)
 
 
 bag_op.grad("weight", raw=_of_table_raw, shapes=_table_shapes)(_of_table)

@@ -20,7 +20,7 @@ from rushlight.dispatch.dims import numpy_names, wrap_dim
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.outs import moving
 from rushlight.dispatch.registry import function, op
-from rushlight.dispatch.rules import laid_out
+from rushlight.dispatch.rules import in_pieces
 from rushlight.kernels.pointwise.copies import copied, copied_as_it_lies
 from rushlight.levels.batch import everything
 from rushlight.ops.index.raw_indices import accumulate_at, check_bounds, runs_of, wrapped
@@ -78,7 +78,7 @@ def index_select_adjoint(input: Array, index: Array, size: tuple[int, ...], dim:
 
 @index_select_adjoint.work
 def _(input: Array) -> int:
-    return laid_out(input)
+    return in_pieces(input)
 
 
 def _add_slices(out: Array, index: Array, source: Array, dim: int) -> None:

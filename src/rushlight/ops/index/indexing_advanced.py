@@ -20,7 +20,7 @@ from rushlight.dispatch.compute import fitted
 from rushlight.dispatch.declare import Array, Arrays, Op
 from rushlight.dispatch.operands import check_tensor, raw
 from rushlight.dispatch.registry import function, op
-from rushlight.dispatch.rules import laid_out
+from rushlight.dispatch.rules import in_pieces
 from rushlight.engine import inplace
 from rushlight.engine.conform import cast_array
 from rushlight.kernels.pointwise.copies import copied_as_it_lies
@@ -130,7 +130,7 @@ def index_zeros(input: Array, indices: Arrays, size: tuple[int, ...], slots: Slo
 
 @index_zeros.work
 def _(input: Array) -> int:
-    return laid_out(input)
+    return in_pieces(input)
 
 
 index_zeros.grad("input")(lambda g, indices, slots: index_op(g, indices, slots))

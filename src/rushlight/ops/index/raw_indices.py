@@ -166,6 +166,6 @@ def accumulate_at(out: Array, index: tuple[Any, ...], values: Array) -> None:
         rows = np.moveaxis(rows, range(at, at + lead), range(lead))
     front = out.transpose(*dims, *rest) if at or not together else out
     whole = np.ascontiguousarray(front)
-    add_rows(whole.reshape(height, width), flat, np.ascontiguousarray(rows.reshape(len(flat), width), out.dtype))
+    add_rows(whole.reshape(height, width), flat, rows.reshape(len(flat), width).astype(out.dtype, copy=False))
     if whole is not out and not np.may_share_memory(whole, out):
         front[...] = whole

@@ -16,7 +16,7 @@ from rushlight.dispatch.dims import common_shape, numpy_names, wrap_dim
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.outs import moving
 from rushlight.dispatch.registry import function, op
-from rushlight.dispatch.rules import laid_out
+from rushlight.dispatch.rules import in_pieces
 from rushlight.kernels.pointwise.copies import copied
 from rushlight.levels.batch import everything
 from rushlight.ops.index.raw_indices import add_along, check_bounds, gather_along, put_along, wrapped
@@ -54,7 +54,7 @@ def gather_adjoint(input: Array, index: Array, size: tuple[int, ...], dim: int) 
 
 @gather_adjoint.work
 def _(input: Array) -> int:
-    return laid_out(input)
+    return in_pieces(input)
 
 
 gather_adjoint.grad("input")(lambda g, index, dim: gather_op(g, index, dim))

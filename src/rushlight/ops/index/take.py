@@ -14,6 +14,7 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.outs import moving
 from rushlight.dispatch.registry import function, op
+from rushlight.dispatch.rules import in_pieces
 from rushlight.kernels.pointwise.copies import copied
 from rushlight.ops.elementwise.shared import require_tensors
 from rushlight.ops.index.raw_indices import add_rows, wrapped
@@ -38,6 +39,11 @@ def take_adjoint(input: Array, index: Array, size: tuple[int, ...]) -> Array:
     out = np.zeros(size, input.dtype)
     add_rows(out.reshape(-1, 1), wrapped(index, out.size, "take").reshape(-1), input.reshape(-1, 1))
     return out
+
+
+@take_adjoint.work
+def _(input: Array) -> int:
+    return in_pieces(input)
 
 
 take_adjoint.grad("input")(lambda g, index: take_op(g, index))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -67,7 +68,7 @@ def _bce_raw(g: Array, input: Array, target: Array, weight: Array | None, reduct
     return in_blocks(_bce_slope, input, *widened(g * share(reduction, input), input, target, weight))
 
 
-@bce_op.grad("input", raw=_bce_raw)
+@bce_op.grad("input", raw=_bce_raw, blocks=True)
 def _(g: Tensor, input: Tensor, target: Tensor, weight: Tensor | None, reduction: str) -> Any:
     return _bce_slope(*widened(g * share(reduction, input), input, target, weight))
 
@@ -127,10 +128,14 @@ def logits_op(input: Array, target: Array, weight: Array | None, pos_weight: Arr
     if weight is None and pos_weight is None:
         return folded(_of_logits, reduction, input, target)
     x, t, w, pw = up(input, target, weight, pos_weight)
-    out = _of_logits(x, t, pw)
-    if w is not None:
-        out = _onto(np.multiply, out, w)
+    like = max((a for a in (x, t, w, pw) if a is not None), key=np.size)
+    out = np.asarray(in_blocks(_weighted, like, x, t, w, pw))
     return recast(folded(lambda values: values, reduction, out), input.dtype)
+
+
+def _weighted(x: Array, t: Array, w: Array | None, pw: Array | None) -> Array:
+    out = _of_logits(x, t, pw)
+    return out if w is None else _onto(np.multiply, out, w)
 
 
 def _of_logits(x: Array, t: Array, pos_weight: Array | None = None) -> Array:
@@ -155,6 +160,10 @@ def _logits_raw(
     g: Array, input: Array, target: Array, weight: Array | None, pos_weight: Array | None, reduction: str
 ) -> Array:
     g, x, t, w, pw = up(g, input, target, weight, pos_weight)
+    return in_blocks(partial(_logits_slope, share(reduction, x)), x, g, x, t, w, pw)
+
+
+def _logits_slope(factor: float, g: Array, x: Array, t: Array, w: Array | None, pw: Array | None) -> Array:
     out = backend.sigmoid(x)
     if pw is not None:
         out = times(out, _weight_of_log(pw, t))
@@ -162,10 +171,10 @@ def _logits_raw(
     out = _onto(np.subtract, out, t)
     if w is not None:
         out = _onto(np.multiply, out, w)
-    return _onto(np.multiply, out, g * out.dtype.type(share(reduction, x)))
+    return _onto(np.multiply, out, g * out.dtype.type(factor))
 
 
-@logits_op.grad("input", raw=_logits_raw)
+@logits_op.grad("input", raw=_logits_raw, blocks=True)
 def _(
     g: Tensor, input: Tensor, target: Tensor, weight: Tensor | None, pos_weight: Tensor | None, reduction: str
 ) -> Tensor:
@@ -293,7 +302,7 @@ def _soft_margin_raw(g: Array, input: Array, target: Array, reduction: str, need
     return in_blocks(_soft_margin_slopes, input, g, input, target, needs)
 
 
-@soft_margin_op.grad("input", "target", raw=_soft_margin_raw)
+@soft_margin_op.grad("input", "target", raw=_soft_margin_raw, blocks=True)
 def _(g: Tensor, input: Tensor, target: Tensor, reduction: str, needs: tuple[bool, ...]) -> tuple[Any, ...]:
     return _soft_margin_slopes(g * -share(reduction, input, target), input, target, needs)
 

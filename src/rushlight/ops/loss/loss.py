@@ -18,6 +18,7 @@ from rushlight.basics.dtype_words import older
 from rushlight.basics.state import modes
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
+from rushlight.dispatch.keeping.blocks import in_blocks
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.operands import check_tensor
 from rushlight.dispatch.registry import function, op
@@ -81,7 +82,7 @@ def folded(
     total_of: the sum of all losses of arrays, where a kernel has it in one pass; else None.
     """
     if reduction == "none":
-        return of_halves(fn, *arrays)
+        return of_halves(partial(in_blocks, fn, max(arrays, key=np.size)), *arrays)
     shape, half, total = arrays[0].shape, is_half(arrays[0].dtype), total_of(*arrays)
     if total is not None:
         count, dtype = arrays[0].size, arrays[0].dtype
@@ -91,7 +92,7 @@ def folded(
         count, total = arrays[0].size, sum(float(np.add.reduce(p)) for p in parts)
         dtype = arrays[0].dtype if half else np.result_type(*arrays)
     else:
-        values = np.asarray(fn(*up(*arrays)))
+        values = np.asarray(in_blocks(fn, max(arrays, key=np.size), *up(*arrays)))
         count, total = values.size, np.add.reduce(values, axis=None)
         dtype = arrays[0].dtype if half else values.dtype
     with np.errstate(all="ignore"):
@@ -169,7 +170,7 @@ def _mse_slope(factor: float, g: Array, x: Array, t: Array) -> Array:
     return d
 
 
-@mse_op.grad("input", "target", raw=_mse_raw)
+@mse_op.grad("input", "target", raw=_mse_raw, blocks=True)
 def _(g: Tensor, input: Tensor, target: Tensor, reduction: str, needs: tuple[bool, ...]) -> tuple[Tensor, ...]:
     return both((input - target) * (g * (2 * share(reduction, input, target))), needs)
 
@@ -240,7 +241,7 @@ def _l1_slope(factor: float, g: Array, x: Array, t: Array) -> Array:
     return d
 
 
-@l1_op.grad("input", "target", raw=_l1_raw)
+@l1_op.grad("input", "target", raw=_l1_raw, blocks=True)
 def _(g: Tensor, input: Tensor, target: Tensor, reduction: str, needs: tuple[bool, ...]) -> tuple[Tensor, ...]:
     signs = ops.sign(input - target)
     return both(signs * (g * share(reduction, signs)), needs)
@@ -329,7 +330,7 @@ def _huber(input: Array, target: Array, reduction: str, delta: float, scale: flo
     return folded(lambda x, t: backend.huber(x, t, delta, scale), reduction, input, target, total_of=total_of)
 
 
-@smooth_l1_op.grad("input", "target", raw=_huber_slopes)
+@smooth_l1_op.grad("input", "target", raw=_huber_slopes, blocks=True)
 def _(
     g: Tensor, input: Tensor, target: Tensor, reduction: str, beta: float, needs: tuple[bool, ...]
 ) -> tuple[Tensor, ...]:
@@ -373,7 +374,7 @@ def huber_op(input: Array, target: Array, reduction: str, delta: float) -> Array
     return _huber(input, target, reduction, delta, 1.0)
 
 
-@huber_op.grad("input", "target",
+@huber_op.grad("input", "target", blocks=True,
                raw=lambda g, input, target, reduction, delta, needs:
                _huber_raw(g, input, target, reduction, delta, 1.0, needs))  # fmt: skip
 def _(

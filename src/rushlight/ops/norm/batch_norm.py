@@ -14,14 +14,14 @@ from rushlight.backends.numpy import backend
 from rushlight.basics.state import Setting, modes, special
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
-from rushlight.dispatch.formats import kept_order
+from rushlight.dispatch.formats import kept_made, kept_order, turning
 from rushlight.dispatch.keeping.shown import always
 from rushlight.dispatch.meta import beside
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.operands import check_tensor
 from rushlight.dispatch.options import shape_alone
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
-from rushlight.dispatch.rules import of_laid_out
+from rushlight.dispatch.rules import Making
 from rushlight.engine import inplace
 from rushlight.kernels.dispatch import up
 from rushlight.levels import owned
@@ -31,6 +31,7 @@ from rushlight.ops.norm.normalization import (
     by_feature,
     check_precision,
     group_norm_op,
+    made_of_planes,
     standardized,
     verify_batch,
     zero_gradients,
@@ -70,7 +71,13 @@ def batch_norm_op(input: Array, weight: Array | None, bias: Array | None, eps: f
 
 @batch_norm_op.shape
 def _(input: Array) -> list[shapes.Made]:
-    return [shapes.packed(input), *[shapes.Made((input.shape[1],), shapes.statistics_dtype(input.dtype))] * 2]
+    statistics = [shapes.Made((input.shape[1],), shapes.statistics_dtype(input.dtype))] * 2
+    return [kept_made(shapes.packed(input), input), *statistics]
+
+
+@batch_norm_op.work
+def _(input: Array) -> int:
+    return turning(shapes.packed(input), input)  # what is laid out for the kernel becomes the result
 
 
 def _train_raw(
@@ -91,7 +98,7 @@ def _train_raw(
     return backend.batch_norm_backward(g, input, mean, reciprocal_deviation(variance, eps), weight, needs, True)
 
 
-@batch_norm_op.grad("input", "weight", "bias", raw=_train_raw, shapes=of_laid_out(0, 1, 2),
+@batch_norm_op.grad("input", "weight", "bias", raw=_train_raw, shapes=made_of_planes,
                     uses={"input": "input weight bias mean variance", "weight": "input mean variance", "bias": ""})  # fmt: skip
 def _(g: Tensor, input: Tensor, weight: Tensor | None, eps: float, needs: tuple[bool, ...]) -> tuple[Any, ...]:
     if input is None:
@@ -111,7 +118,6 @@ def _(g: Tensor, input: Tensor, weight: Tensor | None, eps: float, needs: tuple[
     name="native_batch_norm_eval",
     saved_as={"training": always(False), "running_mean": "mean", "running_var": "variance"},
     half=None,
-    shape=shapes.dense,
     repeatable=True,
     batch=families.by_known_channels,
     passes=1.5,
@@ -150,7 +156,23 @@ def _then_relu(
 batch_norm_eval_op.op.declare("then", {"relu": _then_relu})
 
 
-@batch_norm_eval_op.grad("input", "weight", "bias", raw=_eval_raw,
+@batch_norm_eval_op.shape
+def _(input: Array) -> list[shapes.Made]:
+    return [kept_made(shapes.packed(input), input)]
+
+
+@batch_norm_eval_op.work
+def _(input: Array) -> int:
+    return turning(shapes.packed(input), input)
+
+
+def _eval_made(g: Array, input: Array | None, needs: tuple[bool, ...], make: Making) -> Any:
+    if needs[1]:
+        return made_of_planes(g, input, needs, make)
+    return [make.gradient(i) if need else None for i, need in enumerate(needs)]  # over the copy, where there is one
+
+
+@batch_norm_eval_op.grad("input", "weight", "bias", raw=_eval_raw, shapes=_eval_made,
                          uses={"input": "weight variance", "weight": "input mean variance", "bias": ""})  # fmt: skip
 def _(
     g: Tensor, input: Tensor, weight: Tensor, mean: Tensor, variance: Tensor, eps: float, needs: tuple[bool, ...]

@@ -20,13 +20,13 @@ from rushlight.dispatch import families, shapes
 from rushlight.dispatch.call import write_out
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import listed
-from rushlight.dispatch.formats import kept_order
+from rushlight.dispatch.formats import kept_made, kept_order, turning
 from rushlight.dispatch.keeping import rebuilt
 from rushlight.dispatch.keeping.shown import normalized
 from rushlight.dispatch.named import linalg
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
-from rushlight.dispatch.rules import Making, of_laid_out
+from rushlight.dispatch.rules import Making, laid_out
 from rushlight.kernels.sums import add_up
 from rushlight.ops.elementwise.floats import is_float, require, widened
 from rushlight.storage import root_of
@@ -89,6 +89,11 @@ def _(input: Array, k: int) -> list[shapes.Made]:
     return [shapes.packed(input), *[shapes.Made((rows,), shapes.statistics_dtype(input.dtype))] * 2]
 
 
+@layer_norm_op.work
+def _(input: Array) -> int:
+    return laid_out(input)
+
+
 def _layer_norm_raw(
     g: Array,
     input: Array,
@@ -108,6 +113,25 @@ def _layer_norm_raw(
     return tuple(None if x is None else x.reshape(s) for x, s in ((gx, input.shape), (gw, shape), (gb, shape)))
 
 
+def _made_of_rows(
+    input: Array | None, g: Array, k: int, needs: tuple[bool, ...], make: Making, last: int
+) -> tuple[Any, ...]:
+    """The gradients of a norm of rows: that of the input is written over the copy of a gradient that does not lie in rows.
+
+    Those of weights are summed in parts.
+    """
+    if input is None:
+        return (*(None,) * last, make.gradient(last))
+    held = [make.array(x.shape, x.dtype) for x, need in ((input, True), (g, not needs[0])) if need and laid_out(x)]
+    made = tuple([make.gradient(i) if need else None for i, need in enumerate(needs)])
+    if any(needs[1:]):
+        columns = math.prod(input.shape[input.ndim - k :])
+        parts = min(max(input.size // 32768, 1), 64)
+        make.work(2 * parts * columns * shapes.statistics_dtype(input.dtype).itemsize)
+    del held
+    return made
+
+
 def bias_gradient(g: Any, dims: tuple[int, ...]) -> Any:
     """The gradient of a bias alone, for which nothing is saved: an array summed over `dims`."""
     return add_up(g, dims, False, np.float32 if g.dtype.itemsize == 2 else None)
@@ -120,7 +144,11 @@ def standardized(x: Tensor, dims: tuple[int, ...], eps: float) -> tuple[Any, Any
     return centered * rstd, rstd
 
 
-@layer_norm_op.grad("input", "weight", "bias", raw=_layer_norm_raw,
+def _layer_norm_made(g: Array, input: Array | None, k: int, needs: tuple[bool, ...], make: Making) -> tuple[Any, ...]:
+    return _made_of_rows(input, g, k, needs, make, 2)
+
+
+@layer_norm_op.grad("input", "weight", "bias", raw=_layer_norm_raw, shapes=_layer_norm_made,
                     uses={"input": "input weight bias mean rstd", "weight": "input weight bias mean rstd",
                           "bias": ""})  # fmt: skip
 def _(g: Tensor, input: Tensor, weight: Tensor | None, k: int, eps: float, needs: tuple[bool, ...]) -> tuple[Any, ...]:
@@ -237,6 +265,11 @@ def _(input: Array, k: int) -> list[shapes.Made]:
     return [shapes.packed(input), shapes.Made((rows,), shapes.statistics_dtype(input.dtype))]
 
 
+@rms_norm_op.work
+def _(input: Array) -> int:
+    return laid_out(input)
+
+
 def _rms_norm_raw(
     g: Array, input: Array, weight: Array | None, rstd: Array, k: int, needs: tuple[bool, ...]
 ) -> tuple[Any, ...]:
@@ -246,7 +279,11 @@ def _rms_norm_raw(
     return (None if gx is None else gx.reshape(input.shape)), (None if gw is None else gw.reshape(shape))
 
 
-@rms_norm_op.grad("input", "weight", raw=_rms_norm_raw,
+def _rms_norm_made(g: Array, input: Array, k: int, needs: tuple[bool, ...], make: Making) -> tuple[Any, ...]:
+    return _made_of_rows(input, g, k, needs, make, 1)
+
+
+@rms_norm_op.grad("input", "weight", raw=_rms_norm_raw, shapes=_rms_norm_made,
                   uses={"input": "input weight rstd", "weight": "input rstd"})  # fmt: skip
 def _(g: Tensor, input: Tensor, weight: Tensor | None, k: int, eps: float, needs: tuple[bool, ...]) -> tuple[Any, ...]:
     g, input, weight = widened(g, input, weight)
@@ -307,7 +344,21 @@ def group_norm_op(input: Array, weight: Array | None, bias: Array | None, groups
 
 @group_norm_op.shape
 def _(input: Array, groups: int) -> list[shapes.Made]:
-    return [shapes.packed(input), *[shapes.Made((input.shape[0], groups), shapes.statistics_dtype(input.dtype))] * 2]
+    statistics = [shapes.Made((input.shape[0], groups), shapes.statistics_dtype(input.dtype))] * 2
+    return [kept_made(shapes.packed(input), input), *statistics]
+
+
+@group_norm_op.work
+def _(input: Array) -> int:
+    return max(laid_out(input), turning(shapes.packed(input), input))
+
+
+def made_of_planes(g: Array, input: Array | None, needs: tuple[bool, ...], make: Making) -> tuple[Any, ...]:
+    """The gradients of a norm of channels, whose kernel takes its gradient and input laid out."""
+    held = [make.array(x.shape, x.dtype) for x in (g, input) if input is not None and x is not None and laid_out(x)]
+    made = tuple([make.gradient(i) if need else None for i, need in enumerate(needs)])
+    del held
+    return made
 
 
 def _group_norm_raw(
@@ -331,7 +382,7 @@ def by_feature(weight: Tensor, ndim: int) -> Tensor:
     return weight.reshape(1, -1, *(1,) * (ndim - 2))
 
 
-@group_norm_op.grad("input", "weight", "bias", raw=_group_norm_raw, shapes=of_laid_out(0, 1, 2),
+@group_norm_op.grad("input", "weight", "bias", raw=_group_norm_raw, shapes=made_of_planes,
                     uses={"input": "input weight bias mean rstd", "weight": "input mean rstd", "bias": ""})  # fmt: skip
 def _(
     g: Tensor, input: Tensor, weight: Tensor | None, groups: int, eps: float, needs: tuple[bool, ...]

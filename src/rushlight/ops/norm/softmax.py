@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from rushlight.backends.numpy import backend
 from rushlight.basics import caller, dtypes
 from rushlight.basics.dtypes import dtype
 from rushlight.basics.foreign import kind_of
-from rushlight.basics.state import special
+from rushlight.basics.state import modes, special
 from rushlight.dispatch import call, families, randomness, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import dim_or_axis, wrap_dim
 from rushlight.dispatch.meta import beside
 from rushlight.dispatch.named import named as ops
+from rushlight.dispatch.options import blank
 from rushlight.dispatch.registry import NAMESPACES, function, op
 from rushlight.generator import default_generator
 from rushlight.ops.elementwise.floats import is_float, require
 from rushlight.tensor import Tensor
 
 F = "nn.functional"
+BLOCK = 1 << 16  # numbers that are drawn at once
 
 
 @op(
@@ -155,7 +159,7 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
         raise RuntimeError(
             f"gumbel_softmax: expected logits of a floating-point dtype, got {logits.dtype}: convert them"
         )
-    noise = randomness.fresh(lambda shape: (-_log_exponential(shape)).astype(array.dtype, copy=False), array.shape)
+    noise = randomness.fresh(lambda shape: _gumbel_noise(shape, array.dtype), array.shape)
     soft = softmax((logits + beside(noise, logits)) / tau, dim)
     if not hard:
         return soft
@@ -163,8 +167,14 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     return ops.scatter(ops.zeros_like(soft.detach()), dim, at, 1.0) - soft.detach() + soft
 
 
-def _log_exponential(shape: tuple[int, ...]) -> Array:
-    """Logarithms of draws from the exponential distribution: minus them are Gumbel noise."""
-    import numpy as np
-
-    return np.log(default_generator.numpy.standard_exponential(shape))
+def _gumbel_noise(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Minus the logarithms of draws from the exponential distribution, which are drawn in float64, block by block."""
+    noise = blank(np.empty, shape, dtype)
+    if modes.levels and any(level.dry for level in modes.levels):
+        return noise
+    flat = noise.reshape(-1)
+    for start in range(0, flat.size, BLOCK):
+        part = flat[start : start + BLOCK]
+        drawn = default_generator.numpy.standard_exponential(part.size)
+        part[...] = np.negative(np.log(drawn, out=drawn), out=drawn)
+    return noise

@@ -19,6 +19,7 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.keeping.rebuilt import watch
 from rushlight.dispatch.meta import beside
 from rushlight.dispatch.operands import one_number
+from rushlight.dispatch.options import blank
 from rushlight.dispatch.registry import function, inplace_of, op
 from rushlight.dispatch.rules import laid_out, of_laid_out
 from rushlight.generator import default_generator
@@ -31,6 +32,7 @@ from rushlight.tensor import Tensor, wrap
 F = "nn.functional"
 
 
+BLOCK = 1 << 16  # numbers that are drawn at once where those that stay are told one by one
 FEW = 20_000  # elements up to which their bits take no more memory than a state
 
 
@@ -146,8 +148,20 @@ def kept(p: float, shape: tuple[int, ...], order: Sequence[int] | None = None) -
     if p >= 1:
         return wrap(np.zeros(shape, bool))
     if order is not None and randomness.innermost() is None:
-        return wrap(kept(p, tuple(shape[i] for i in order))._array.transpose(np.argsort(order)))
-    return randomness.fresh(lambda size: default_generator.numpy.random(size) < 1 - p, shape)
+        return wrap(kept(p, tuple(shape[i] for i in order))._held.transpose(np.argsort(order)))
+    return randomness.fresh(lambda size: _drawn(p, size), shape)
+
+
+def _drawn(p: float, size: tuple[int, ...]) -> Array:
+    """`kept` as an array; the numbers, eight times as large, are drawn in blocks."""
+    if modes.levels and any(level.dry for level in modes.levels):
+        return blank(np.ones, size, np.dtype(bool))
+    keep = np.empty(size, bool)
+    flat = keep.reshape(-1)
+    for start in range(0, flat.size, BLOCK):
+        part = flat[start : start + BLOCK]
+        np.less(default_generator.numpy.random(part.size), 1 - p, out=part)
+    return keep
 
 
 def drawn_order(array: Array) -> list[int] | None:
@@ -282,6 +296,7 @@ ALPHA = 1.7580993408473766  # the limit of selu at minus infinity, with its sign
 @op(
     name="alpha_dropout",
     masks=("keep",),
+    cut=True,
     grads={"input": lambda g, keep, scale: scaled(g, keep, scale)},
     shape=shapes.same,
     repeatable=True,

@@ -19,9 +19,10 @@ from rushlight.dispatch.named import linalg, named
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.options import numpy_dtype
 from rushlight.dispatch.registry import function, op
+from rushlight.dispatch.rules import Making
 from rushlight.kernels.dispatch import FLOAT32, is_half, widened
 from rushlight.kernels.sums import joined
-from rushlight.ops.elementwise.shared import keep, nothing, number
+from rushlight.ops.elementwise.shared import is_unknown, keep, nothing, number
 from rushlight.ops.reduce.sums import axes, cast_first, count, fold, fold_of, tensor_argument, unsqueezed
 from rushlight.ops.shape.reshape import broadcast
 from rushlight.tensor import Tensor, wrap
@@ -108,7 +109,17 @@ def norm_grad_once(g: Array, input: Array, out: Array, p: float, dim: tuple[int,
     return in_blocks(lambda x, g, out: slope_of(g, x, out, p), input, input, g, out)
 
 
-@norm_op.grad("input", raw=norm_grad_once)
+def _made_once(
+    g: Array, input: Array, out: Array, p: float, dim: tuple[int, ...] | None, keepdim: bool, make: Making
+) -> Array:
+    made = make.gradient(0)
+    if p not in (0, 2) and input.size:
+        g, out = unsqueezed(g, input.shape, dim, keepdim), unsqueezed(out, input.shape, dim, keepdim)
+        make.blocks(lambda x, g, out: slope_of(g, x, out, p), input, input, g, out)
+    return made
+
+
+@norm_op.grad("input", raw=norm_grad_once, shapes=_made_once)
 def _(g: Tensor, input: Tensor, out: Tensor, p: float, dim: tuple[int, ...] | None, keepdim: bool) -> object:
     return norm_grad(g, input, out, p, dim, keepdim)
 
@@ -294,7 +305,8 @@ def renorm(input: Tensor, p: complex, dim: int, maxnorm: float) -> Tensor:
     if getattr(array, "unread", False):
         return _renormed(input, order(p), others, maxnorm)
     norms = norm_of(widened(array) if array.dtype in dtypes.HALVES else array, order(p), others, True)
-    large, safe = norms > maxnorm, order(p) >= 1 and bool(((norms > 0) & np.isfinite(norms)).all())
+    usual = is_unknown(array) or bool(((norms > 0) & np.isfinite(norms)).all())
+    large, safe = norms > maxnorm, order(p) >= 1 and usual
     # The norms of the other slices, which may be zero or NaN, take no part; those of 16 bits would overflow.
     wide = cast_first(input, np.dtype(np.float32)) if array.dtype in dtypes.HALVES else input
     size = norm_op(wide if safe else keep(wide, np.broadcast_to(large, array.shape)), order(p), others, True)

@@ -12,8 +12,9 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import numpy_names, wrap_dim
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import along, function, op
-from rushlight.kernels.dispatch import as_truths, is_half
-from rushlight.ops.elementwise.arith import conj
+from rushlight.kernels.dispatch import is_half
+from rushlight.ops.elementwise.arith import conj, own_conj
+from rushlight.ops.elementwise.shared import none_is_zero, times
 from rushlight.ops.reduce.scan import cumprod_op
 from rushlight.ops.reduce.sums import fold, in_dtype, tensor_argument, unsqueezed
 from rushlight.ops.shape.join import cat_op
@@ -41,8 +42,8 @@ def _(g: Array | Tensor, input: Array | Tensor, out: Array | Tensor, dim: int, k
     up = unsqueezed(g, shape, (dim,), keepdim)
     if not shape or shape[dim] == 1:
         return up
-    if not getattr(raw(input), "interpreted", False) and as_truths(raw(input)).all():
-        return up * conj(unsqueezed(out, shape, (dim,), keepdim) / input)
+    if not getattr(raw(input), "interpreted", False) and none_is_zero(raw(input)):
+        return times(up, own_conj(unsqueezed(out, shape, (dim,), keepdim) / input))
     return up * conj(products_of_others(input, dim))
 
 

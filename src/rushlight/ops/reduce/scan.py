@@ -21,11 +21,11 @@ from rushlight.dispatch.options import numpy_dtype
 from rushlight.dispatch.registry import NAMESPACES, function, op
 from rushlight.dispatch.results import named
 from rushlight.dispatch.rules import Making
-from rushlight.kernels.dispatch import as_truths, is_half
+from rushlight.kernels.dispatch import is_half
 from rushlight.kernels.reference.scans import ends
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.elementwise.complex_log import complex_logaddexp
-from rushlight.ops.elementwise.shared import keep
+from rushlight.ops.elementwise.shared import keep, none_is_zero, parted
 from rushlight.ops.index.scatter import gather_adjoint
 from rushlight.ops.reduce.extrema import ordered
 from rushlight.ops.reduce.sums import in_dtype, tensor_argument
@@ -42,6 +42,15 @@ def cumsum_op(input: Array, dim: int, reverse: bool = False) -> Array:
     return backend.running(np.add, input, dim, reverse)
 
 
+def _working(input: Array, dim: int) -> int:
+    """The bytes of a piece of an array with gaps: laid out, or along its first dimension in float64."""
+    if not input.ndim or input.flags.c_contiguous:
+        return 0
+    piece = min(input.size, BLOCK // 2) if dim % input.ndim else 2 * min(input.size, BLOCK // 2)
+    return piece * input.itemsize
+
+
+cumsum_op.op.work(_working)
 cumsum_op.grad("input")(lambda g, dim, reverse: cumsum_op(g, dim, not reverse))
 
 
@@ -56,13 +65,16 @@ def cumprod_op(input: Array, dim: int, reverse: bool = False) -> Array:
     return backend.running(np.multiply, input, dim, reverse)
 
 
+cumprod_op.op.work(_working)
+
+
 @cumprod_op.grad("input")
 def _(g: Array | Tensor, input: Array | Tensor, out: Array | Tensor, dim: int, reverse: bool) -> Array | Tensor:
     x = raw(input)
     if not x.ndim or x.shape[dim] <= 1:
         return g
-    if not getattr(x, "interpreted", False) and as_truths(x).all():
-        return cumsum_op(g * conj(out), dim, not reverse) / conj(input)
+    if not getattr(x, "interpreted", False) and none_is_zero(x):
+        return parted(cumsum_op(g * conj(out), dim, not reverse), conj(input))
     # With zeros: what precedes an element, times a sum over what follows it, taken by a recurrence without division.
     n = x.shape[dim]
     one = np.ones((*x.shape[:dim], 1, *x.shape[dim + 1 :]), x.dtype)

@@ -115,17 +115,6 @@ def trace(input: Tensor) -> Tensor:
     return sum_op(diagonal_op(input, 0, 0, 1), None, False)
 
 
-def _triangle(out: Array, diagonal: int, upper: bool) -> None:
-    """Zeros on one side of a diagonal, in place, row by row: no mask of the matrix's size."""
-    rows, columns = out.shape[-2:]
-    for i in range(rows):
-        cut = min(max(i + diagonal + (not upper), 0), columns)
-        if upper:
-            out[..., i, :cut] = 0
-        else:
-            out[..., i, cut:] = 0
-
-
 @op(
     ns="",
     aten=("tril(input, diagonal=0)",),
@@ -169,7 +158,7 @@ def check_matrix(name: str, array: Array) -> None:
 def _into(name: str, upper: bool) -> Callable[..., Any]:
     def into(out: Array, diagonal: int) -> None:
         check_matrix(name, out)
-        _triangle(out, as_int(diagonal, f"{name}_", "diagonal"), upper)
+        backend.clear_triangle(out, as_int(diagonal, f"{name}_", "diagonal"), upper)
 
     return into
 

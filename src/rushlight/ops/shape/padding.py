@@ -33,8 +33,13 @@ def _slices(pads: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[tuple[slice,
 def pad_op(input: Array, pads: tuple[Any, ...], value: float) -> Array:
     """Pads ((before, after), ...), negative ones cut.  (*S) -> (*(S + before + after))"""
     number = fitted("constant_pad_nd", value, input.dtype, True)
-    if input.flags.c_contiguous or not lies_channels_last(input):
+    if input.flags.c_contiguous:
         return backend.pad(input, pads, number)
+    if not lies_channels_last(input):  # the gradient of a sum, say, which the kernel would copy
+        source, target = _slices(pads, input.shape)
+        out = np.full(_padded(input.shape, pads), number, input.dtype)
+        out[target] = input[source]
+        return out
     order = channels_last_order(input.ndim)
     return turned_back(backend.pad(input.transpose(order), tuple(pads[d] for d in order), number), order)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -85,6 +86,8 @@ def as_strided_adjoint(
 
     Where several elements of the input are one memory location, each gets its share.
     """
+    if input.size and not (overlaps(size, stride) or overlaps(shape, own) or min((0, *stride, *own)) < 0):
+        return _put_apart(input, shape, size, stride, offset, own)
     at, there = positions(size, stride, offset), positions(shape, own, 0)
     low = min(int(at.min(initial=0)), int(there.min(initial=0)))
     length = max(int(at.max(initial=0)), int(there.max(initial=0))) - low + 1
@@ -94,6 +97,40 @@ def as_strided_adjoint(
     if overlaps(shape, own):
         found = found / np.bincount(there.reshape(-1) - low, minlength=length)[there - low].astype(found.real.dtype)
     return np.asarray(found).astype(input.dtype, copy=False)
+
+
+@as_strided_adjoint.work
+def _(
+    input: Array, shape: tuple[int, ...], size: tuple[int, ...], stride: tuple[int, ...], own: tuple[int, ...]
+) -> int:
+    if overlaps(size, stride) or overlaps(shape, own):  # positions of both, and the memory
+        return 8 * (3 * input.size + 3 * math.prod(shape)) + input.itemsize * math.prod(shape)
+    return 0
+
+
+def _put_apart(
+    x: Array,
+    shape: tuple[int, ...],
+    size: tuple[int, ...],
+    stride: tuple[int, ...],
+    offset: int,
+    own: tuple[int, ...],
+) -> Array:
+    """`as_strided_adjoint` where no two elements are one memory location: put there, and read as the input lies."""
+
+    def reach(size: tuple[int, ...], stride: tuple[int, ...]) -> int:
+        return sum((n - 1) * step for n, step in zip(size, stride, strict=True)) + 1
+
+    def laid(size: tuple[int, ...], stride: tuple[int, ...], start: int) -> Array:
+        return view_at(memory, size, tuple([step * x.itemsize for step in stride]), start * x.itemsize)
+
+    low = min(offset, 0)
+    memory = np.zeros(max(offset + reach(size, stride), reach(shape, own)) - low, x.dtype)
+    laid(size, stride, offset - low)[...] = x
+    whole = laid(shape, own, -low)
+    return (
+        memory.reshape(shape) if whole.flags.c_contiguous and whole.size == memory.size else np.array(whole, order="C")
+    )
 
 
 @as_strided_adjoint.grad("input")

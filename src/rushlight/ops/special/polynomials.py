@@ -69,7 +69,9 @@ def _publish(name: str, title: str, compute: Callable[..., Any]) -> None:
 
     forward.__name__ = name
     forward.__doc__ = f"{title}, of degree `n` (0 below 0), broadcast; either may be a number.  (*), (*) -> (*)"
-    elementwise(ns="special", method=False, inplace=False, refuse="c", grads={"input": refused, "n": refused})(forward)
+    elementwise(
+        ns="special", method=False, inplace=False, refuse="c", cut=True, grads={"input": refused, "n": refused}
+    )(forward)
 
 
 for _name, (_title, _compute) in FAMILIES.items():

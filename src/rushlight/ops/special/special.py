@@ -96,7 +96,7 @@ def log_ndtr(input: Array) -> Array:
     return backend.log_ndtr(input)
 
 
-@elementwise(**SPECIAL, grads={"input": lambda g, input: g * (-log(input) - 1)})
+@elementwise(**SPECIAL, cut=True, grads={"input": lambda g, input: g * (-log(input) - 1)})
 def entr(input: Array) -> Array:
     """-input * log(input): 0 at 0, -inf below.  input: (*) -> (*)"""
     out = np.asarray(np.log(input))
@@ -182,13 +182,13 @@ for _name, (_scipy_name, _doc) in BY_SCIPY.items():
     by_scipy(_name, _scipy_name, _doc)
 
 
-@elementwise(**SPECIAL, grads={"input": _no_derivative("airy_ai")})
+@elementwise(**SPECIAL, cut=True, grads={"input": _no_derivative("airy_ai")})
 def airy_ai(input: Array) -> Array:
     """The Airy function Ai.  input: (*) -> (*).  Needs SciPy."""
     return scipy_special("special.airy_ai").airy(input)[0]
 
 
-@elementwise(**SPECIAL, grads={"input": _no_derivative("spherical_bessel_j0")})
+@elementwise(**SPECIAL, cut=True, grads={"input": _no_derivative("spherical_bessel_j0")})
 def spherical_bessel_j0(input: Array) -> Array:
     """The spherical Bessel function of the first kind of order 0: sin(input) / input.  input: (*) -> (*)"""
     out = np.asarray(np.sin(input) / input)
