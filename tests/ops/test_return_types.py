@@ -33,3 +33,11 @@ def test_a_sequence_of_another_length_is_refused() -> None:
         with pytest.raises(TypeError, match="takes a 2-sequence"):
             torch.return_types.max(given)
     assert "linalg_qr" in dir(torch.return_types)
+
+
+def test_fields_are_replaced() -> None:
+    found = torch.max(torch.tensor([[1.0, 2.0]]), 1)
+    other = found.__replace__(values=torch.zeros(1))  # what `copy.replace` calls from Python 3.13 on
+    assert type(other) is type(found) and other.values.tolist() == [0] and other.indices is found.indices
+    with pytest.raises(TypeError, match=r"return_types.max has no fields value, index"):
+        found.__replace__(value=0, index=1)

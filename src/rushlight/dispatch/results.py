@@ -32,6 +32,13 @@ class Named(tuple[Any, ...]):
     def __reduce__(self) -> tuple[Any, ...]:
         return make, (type(self).__name__, tuple(self))
 
+    def __replace__(self, **values: object) -> Self:
+        """As `copy.replace` of Python 3.13 asks: the same with other values.  Raises TypeError for a name that is no field."""
+        unknown = [name for name in values if name not in self._fields]
+        if unknown:
+            raise TypeError(f"torch.return_types.{type(self).__name__} has no fields {', '.join(unknown)}")
+        return type(self)(*(values.get(name, value) for name, value in zip(self._fields, self, strict=True)))
+
 
 # Types that are made when they are first asked for, with their fields.
 _LATER = {
