@@ -303,6 +303,13 @@ def largest_of_pairs(x: Any) -> Any:
     return nn.functional.embedding_bag(torch.arange(len(x)).view(-1, 2), x, mode="max")
 
 
+def test_what_is_given_twice_is_one_input() -> None:
+    layer, x = nn.MultiheadAttention(128, 4), torch.randn(16, 64, 128)
+    found = memory.estimate(layer, (x, x, x))
+    assert found.inputs == x.nbytes
+    assert found.peak < memory.estimate(layer, (x, x.clone(), x.clone())).peak
+
+
 def test_arguments_by_name_and_operators_without_a_rule() -> None:
     class Odd(nn.Module):
         def forward(self, x: Any, flag: bool = False) -> Any:

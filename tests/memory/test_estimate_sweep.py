@@ -227,6 +227,34 @@ def test_layers(name: str, loss: str, order: Any) -> None:
     assert abs((found.peak - own - x.nbytes) / measured - 1) < NEAR
 
 
+SEQUENCES: dict[str, Callable[[], Any]] = {
+    "lstm": lambda: nn.LSTM(128, 128), "gru": lambda: nn.GRU(128, 128, 2, bidirectional=True), "rnn": lambda: nn.RNN(128, 128),
+    "encoder": lambda: nn.TransformerEncoderLayer(128, 4, 256, batch_first=True),
+}  # fmt: skip
+
+
+@native
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("name", SEQUENCES)
+def test_layers_of_sequences(name: str, loss: str, dtype: str) -> None:
+    model, x = SEQUENCES[name]().to(getattr(torch, dtype)), torch.randn(16, 64, 128, dtype=getattr(torch, dtype))
+
+    def of(out: Any) -> Any:
+        return LOSSES[loss](out[0] if isinstance(out, tuple) else out)
+
+    own = sum(p.nbytes for p in model.parameters())
+    for _ in range(2):
+        model.zero_grad()
+        gc.collect()
+        before = memory.current()
+        memory.reset_peak()
+        of(model(x)).backward()
+    measured = memory.peak() - before
+    found = memory.estimate(model, (x,), loss=of)
+    assert abs((found.peak - own - x.nbytes) / measured - 1) < NEAR
+
+
 @native
 @pytest.mark.parametrize("name", FAR)
 def test_what_is_not_near_is_known(given: Given, name: str) -> None:

@@ -177,6 +177,11 @@ def _fused(arrays: tuple[Array, ...], mask: Array | None) -> tuple[Any, Any] | N
     return table, mask
 
 
+def has_own_kernels(dtype: np.dtype[Any]) -> bool:
+    """Whether attention of 16 bits is computed as it is, by instructions for them."""
+    return dtype == products.BFLOAT16 and bool(products.ways())
+
+
 def _in_pairs(arrays: tuple[Array, ...], mask: Array | None) -> tuple[products.Way, Array | None] | None:
     """The kernels for whole heads of bfloat16, and the mask as they want it: None where they do not apply."""
     q, k = arrays[:2]

@@ -69,25 +69,39 @@ class DryPlan(Plan):
             working += 4 * sum(math.prod(a.shape) for a in (x, *state, *w.parts(), *made))
         return working
 
+    def in_float32(self, *arrays: Any) -> Any:
+        """A stand-in for float32 copies of 16 bits; None of others."""
+        if not is_half(arrays[0].dtype):
+            return None
+        return self.made(sum(math.prod(a.shape) for a in arrays), like=arrays[0], dtype=FLOAT32)
+
     def backward(self, d_out: Any, d_last: Any, kept: Any, out: Any, state: Any, w: Any) -> tuple[Any, Any, Any]:
         """Gradients of the gates, of the weights but w_ih, and of the first state."""
         used = self.tally.uses((d_out, *kept, out, w.w_hh))
         self.pinned = used[1]
         self.multiplied(BACKWARD_WORK, out.shape[0], (w.w_hh, w.w_hh), used)
         dtype = _wide(out)
+        held = self.in_float32(d_out, *d_last, *kept, out, *state, *w.parts())
         d_state = [self.made(*d.shape, like=d, dtype=dtype) for d in d_last]
         d_gates = self.made(out.shape[0], w.w_ih.shape[0], like=out, dtype=dtype)
         inner = self.made(out.shape[0], w.w_hh.shape[0] // 3, like=out, dtype=dtype) if self.mode == "GRU" else None
+        laid_out = 0 if d_out.flags.c_contiguous or held is not None else d_out.nbytes
+        rows, inputs = w.w_hh.shape
+        packed = working_bytes(rows, inputs, out.shape[0], state[0].shape[0], dtype, w.w_hr is not None)
+        self.tally.work(laid_out + packed, "steps")
         of_state = [x for x in (w.w_hh, *((w.b_ih, w.b_hh) if self.bias else ()), w.w_hr) if x is not None]
         grads = [self.made(*x.shape, like=x, dtype=dtype) for x in of_state]
-        del inner
+        del inner, held
         return d_gates, grads, d_state
 
     def products(self, d_gates: object, x: Any, w_ih: Any, needs: tuple[bool, bool]) -> tuple[Any, Any]:
         """Gradients of the inputs and of w_ih."""
         moment, blocks = self.tally.uses((d_gates, x, w_ih))
         self.multiplied(BACKWARD_WORK, x.shape[0], (w_ih,) * sum(needs), (moment, (*blocks, *self.pinned)))
-        dx = self.made(*x.shape, like=x) if needs[0] else None
+        held = self.in_float32(x, w_ih)
+        dx = self.made(*x.shape, like=x, dtype=_wide(x)) if needs[0] else None
         if needs[1] and not x.flags.c_contiguous:
             self.tally.work(int(np.prod(x.shape)) * x.itemsize, "contiguous")
-        return dx, self.made(*w_ih.shape, like=w_ih) if needs[1] else None
+        dw = self.made(*w_ih.shape, like=w_ih, dtype=_wide(x)) if needs[1] else None
+        del held
+        return dx, dw

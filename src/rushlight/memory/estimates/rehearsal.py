@@ -129,8 +129,8 @@ class Rehearsal:
     def inputs(self, sample: Any) -> Any:
         """Stand-ins for the tensors in a sample."""
         leaves, spec = tree_flatten(sample)
-        made = [self.input(x) if isinstance(x, Tensor) else x for x in leaves]
-        return tree_unflatten(made, spec)
+        made = {id(x): self.input(x) for x in {id(x): x for x in leaves if isinstance(x, Tensor)}.values()}
+        return tree_unflatten([made.get(id(x), x) for x in leaves], spec)  # what is given twice is one
 
     def input(self, x: Tensor) -> Tensor:
         t = wrap(like(x._held))

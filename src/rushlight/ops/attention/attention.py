@@ -20,7 +20,7 @@ from rushlight.dispatch.operands import check_tensor
 from rushlight.dispatch.randomness import innermost
 from rushlight.dispatch.registry import function, op
 from rushlight.dispatch.rules import Making
-from rushlight.kernels.attention import blocks_of, order_of_gradient
+from rushlight.kernels.attention import blocks_of, has_own_kernels, order_of_gradient
 from rushlight.levels import owned
 from rushlight.ops.norm.softmax import softmax_op
 from rushlight.ops.random.dropout import draw, dropout, scaled
@@ -143,8 +143,17 @@ def _(query: Any, key: Any, value: Any) -> int:
 
 
 @attention_op.work
-def _(query: Array, key: Array, is_causal: bool, drop: object) -> int:
-    return 0 if drop is None else block_of_scores(query, key, is_causal) * 17 // 16  # and the bits of the mask
+def _(query: Array, key: Array, value: Array, is_causal: bool, drop: object) -> int:
+    scores = 0 if drop is None else block_of_scores(query, key, is_causal) * 17 // 16  # and the bits of the mask
+    return scores + in_float32(query, key, value, drop is not None, 1)
+
+
+def in_float32(query: Array, key: Array, value: Array, at_once: bool, times: int) -> int:
+    """Bytes of the float32 copies of 16 bits: operands, so often, and a result; of one batch after the other unless all are at once."""
+    if query.itemsize != 2 or (not at_once and has_own_kernels(query.dtype)):
+        return 0
+    total = 4 * (times * (query.size + key.size + value.size) + query.size // query.shape[-1] * value.shape[-1])
+    return total if at_once else total // max(math.prod(query.shape[:-3]), 1)
 
 
 def _attention_raw(g: Array, query: Array, key: Array, value: Array, mask: Array | None, lse: Array, is_causal: bool,
@@ -175,7 +184,9 @@ def _attention_shapes(query: Array, key: Array, value: Array, is_causal: bool, d
         grads = [make.array(x.shape, query.dtype, order_of_gradient(x)) for x in heads]
     of_mask = make.gradient(3) if needs[3] else None
     if drop is not None or needs[3]:  # block by block: scores, their gradient, and what dropout makes of both
-        make.work(block_of_scores(query, key, is_causal) * 4 + query.nbytes // 3)
+        make.work(block_of_scores(query, key, is_causal) * 4 + query.nbytes // 3 + in_float32(*heads, True, 2))
+    else:
+        make.work(in_float32(*heads, False, 2))
     return (*grads, of_mask)
 
 
