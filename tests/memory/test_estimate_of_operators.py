@@ -18,6 +18,8 @@ OPERATORS: dict[str, tuple[tuple[tuple[int, ...], ...], Callable[..., Any]]] = {
     "cdist": (((600, 32), (700, 32)), torch.cdist),
     "cdist of long rows": (((500, 300), (600, 300)), torch.cdist),
     "cdist by differences": (((600, 32), (700, 32)), lambda a, b: torch.cdist(a, b, p=1.0)),
+    "cdist of cubes": (((600, 32), (700, 32)), lambda a, b: torch.cdist(a, b, p=3.0)),
+    "cumsum of channels": (((8, 32, 64, 64),), lambda a: a.cumsum(1)),
     "pdist": (((800, 32),), F.pdist),
     "logcumsumexp": (((600, 700),), lambda a: torch.logcumsumexp(a, 1)),
     "logcumsumexp of many lines": (((200_000, 2),), lambda a: torch.logcumsumexp(a, 1)),

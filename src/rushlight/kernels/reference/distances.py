@@ -41,7 +41,7 @@ def norms(d: Array, p: float) -> Array:
 
 
 def slopes(d: Array, dist: Array, p: float) -> Array:
-    """The derivative of the p-norms `dist` of the rows of `d` by their elements; 0 where there is none."""
+    """The derivative of the p-norms `dist` of the rows of `d` by their elements; 0 where there is none.  It may overwrite `d`."""
     if p == 0:
         return np.zeros_like(d)
     if p == 1:
@@ -54,15 +54,19 @@ def slopes(d: Array, dist: Array, p: float) -> Array:
     size = np.abs(d)
     zero = size == 0
     size[zero] = 1
-    found = np.sign(d) * (size / safe) ** (p - 1)
-    found[zero | (dist == 0)[..., None]] = 0
-    return np.asarray(found)
+    zero |= (dist == 0)[..., None]
+    size /= safe
+    np.power(size, p - 1, out=size)
+    size *= np.sign(d, out=d)
+    size[zero] = 0
+    return size
 
 
 def distances(x1: Array, x2: Array, p: float) -> Array:
     out = np.empty((*x1.shape[:-1], x2.shape[-2]), x1.dtype)
     for b, rows, d in differences(x1, x2):
         out[b][rows] = norms(d, p)
+        del d  # before the next are made
     return out
 
 
@@ -73,6 +77,7 @@ def distances_backward(g: Array, x1: Array, x2: Array, dist: Array, p: float) ->
         part *= g[b][rows][..., None]
         g1[b][rows] += part.sum(1)
         g2[b] -= part.sum(0)
+        del d, part  # before the next are made
     return g1, g2
 
 

@@ -16,6 +16,8 @@ from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import NAMESPACES, function, op
 from rushlight.dispatch.rules import Making, of_laid_out
 from rushlight.kernels.dispatch import summed, up
+from rushlight.kernels.pointwise.distances import NORMS
+from rushlight.kernels.reference.distances import BLOCK
 from rushlight.ops.shape.reshape import broadcast
 from rushlight.ops.shape.views import unsqueeze
 from rushlight.tensor import Tensor
@@ -54,6 +56,17 @@ def _(x1: Array, x2: Array) -> list[shapes.Made]:
     return [shapes.Made((*x1.shape[:-1], x2.shape[-2]), x1.dtype)]
 
 
+def _block_of_differences(x1: Array, x2: Array) -> int:
+    """The bytes of those that exist at once where a norm has no kernel."""
+    each = max(x2.shape[-2] * x2.shape[-1], 1)
+    return min(max(BLOCK // each, 1), x1.shape[-2]) * each * x1.itemsize
+
+
+@cdist_op.work
+def _(x1: Array, x2: Array, p: float, product: bool) -> int:
+    return 0 if product or p in NORMS else 2 * _block_of_differences(x1, x2)
+
+
 def cdist_grads(
     g: Array, x1: Array, x2: Array, out: Array, p: float, product: bool, needs: tuple[bool, bool]
 ) -> tuple[Any, ...]:
@@ -78,7 +91,11 @@ def _bytes_of_grads(
     g: Array, x1: Array, x2: Array, out: Array, p: float, product: bool, needs: tuple[bool, bool], make: Making
 ) -> Any:
     if p != 2 or not product:
-        return _of_kernel(g, needs, make)
+        if p in NORMS:
+            return _of_kernel(g, needs, make)
+        found = [make.gradient(i) for i in range(2)]
+        make.work(_block_of_differences(x1, x2) * 9 // 4)  # with their sizes, and where those are 0
+        return found
     make.work(out.nbytes + out.size)  # the weights, and where there are any
     weights = make.array(out.shape, out.dtype)
     made: list[Any] = [None, None]

@@ -46,8 +46,10 @@ def _working(input: Array, dim: int) -> int:
     """The bytes of a piece of an array with gaps: laid out, or along its first dimension in float64."""
     if not input.ndim or input.flags.c_contiguous:
         return 0
-    piece = min(input.size, BLOCK // 2) if dim % input.ndim else 2 * min(input.size, BLOCK // 2)
-    return piece * input.itemsize
+    if not dim % input.ndim:
+        return 2 * min(input.size, BLOCK // 2) * input.itemsize
+    rows = max(1, BLOCK // 2 * len(input) // max(input.size, 1))
+    return min(rows, len(input)) * (input.nbytes // max(len(input), 1))
 
 
 cumsum_op.op.work(_working)
