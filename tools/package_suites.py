@@ -65,7 +65,9 @@ SUITES = {
     "avalanche-lib": Suite("tests/training tests/models tests/benchmarks tests/evaluation --continue-on-collection-errors"),
     "backpack-for-pytorch": Suite("test/interface_test.py test/linear_test.py test/conv2d_test.py test/layers_test.py test/test_batch_first.py"),
     "cebra": Suite("tests/test_models.py tests/test_criterions.py tests/test_distributions.py"),
+    "cplxmodule": Suite("tests"),
     "curvlinops-for-pytorch": Suite("test/test_hessian.py test/trace test/norm"),
+    "delu": Suite("delu/tests", "the smallest products of matrices are compared to sums made one by one, as PyTorch makes them: fused, they are nearer to the truth by a bit"),
     "einops": Suite("einops/tests"),
     "gpytorch": Suite(
         "test/kernels test/distributions test/likelihoods test/mlls test/variational test/utils",
@@ -79,6 +81,11 @@ SUITES = {
         "test/operators test/functions test/utils",
         "estimates of log determinants and systems of random matrices, which draw other random numbers (seven of them, by twelve seeds "
         "each: 12 fail here, 9 under PyTorch); a batch of CSR matrices is refused"),
+    "memcnn": Suite("memcnn/models memcnn/utils"),
+    "neuralforecast": Suite(
+        "tests/test_core_serialization.py tests/test_malicious_artifacts.py tests/test_serialization.py tests/test_utils.py "
+        "tests/test_sample_weight.py",
+        "a pickle that is no file of `torch.save` is refused before anything in it is called"),
     "norse": Suite(
         "norse/torch/functional/test",
         "a scripted function makes a float of the int that its argument is annotated as"),
@@ -88,6 +95,7 @@ SUITES = {
     "opacus": Suite(
         "opacus/tests/grad_samples/linear_test.py opacus/tests/grad_samples/conv1d_test.py opacus/tests/grad_samples/group_norm_test.py "
         "opacus/tests/grad_samples/layer_norm_test.py opacus/tests/grad_samples/embedding_test.py opacus/tests/validators"),
+    "posteriors": Suite("tests --continue-on-collection-errors"),
     "poutyne": Suite("tests", "colorama was not there"),
     "pykeen": Suite(
         "tests/test_losses.py tests/test_nn tests/test_evaluation tests/test_instances.py tests/test_utils.py tests/test_loss_weights.py"),
@@ -95,6 +103,7 @@ SUITES = {
     "pytorch-ignite": Suite(
         "tests/ignite/engine tests/ignite/metrics tests/ignite/base tests/ignite/test_utils.py --continue-on-collection-errors",
         "tests that ask for packages that are not there"),
+    "pytorch-ood": Suite("tests --continue-on-collection-errors"),
     "pytorch-toolbelt": Suite("tests"),
     "pytorch_optimizer": Suite(
         "tests/test_optimizer_variants.py tests/test_optimizers.py tests/test_lr_schedulers.py tests/test_loss_functions.py tests/test_gradients.py"),
@@ -107,6 +116,7 @@ SUITES = {
     "tensorly-torch": Suite("tltorch"),
     "tntorch": Suite("tests --continue-on-collection-errors"),
     "torch-optimizer": Suite("tests"),
+    "torch-audiomentations": Suite("tests --continue-on-collection-errors", "torchaudio as it was installed asks PyTorch for libraries of GPUs"),
     "torchani": Suite("tests --continue-on-collection-errors", "programs are exported"),
     "torchbearer": Suite("tests"),
     "transformer-lens": Suite("tests/unit/model_bridge/generalized_components --ignore-glob=*/test_[n-z]*.py"),
