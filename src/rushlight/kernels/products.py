@@ -110,7 +110,8 @@ def _laid(x: Array) -> tuple[Array, bool]:
     """A batch of matrices (B, R, C) as unsigned numbers whose rows have no gaps, or their transposes and True."""
     if x.flags.aligned:
         rows, columns = x.strides[1:]
-        if (columns == 2 or x.shape[2] == 1) and rows % 2 == 0 and abs(rows) < 2 * _WIDEST:
+        alone = x.shape[2] == 1 and rows != 2  # a column whose numbers have gaps between them
+        if ((columns == 2 and x.shape[2] != 1) or alone) and rows % 2 == 0 and abs(rows) < 2 * _WIDEST:
             return x.view(np.uint16), False
         if (rows == 2 or x.shape[1] == 1) and columns % 2 == 0 and abs(columns) < 2 * _WIDEST:
             return x.swapaxes(1, 2).view(np.uint16), True

@@ -32,6 +32,19 @@ RL_INLINE float sum_of(Lanes x) {
     return each[0];
 }
 
+// The sum of products of two vectors.
+template <class S> float dot(const S *x, const S *y, long steps) {
+    constexpr long kSums = 4;  // which do not wait for each other
+    Lanes sums[kSums] = {};
+    long k = 0;
+    for (; k + kSums * L <= steps; k += kSums * L)
+#pragma GCC unroll 4
+        for (long i = 0; i < kSums; ++i) sums[i] += lanes(x + k + i * L) * lanes(y + k + i * L);
+    for (; k + L <= steps; k += L) sums[0] += lanes(x + k) * lanes(y + k);
+    if (k < steps) sums[1] += first_lanes(x + k, steps - k) * first_lanes(y + k, steps - k);
+    return sum_of((sums[0] + sums[1]) + (sums[2] + sums[3]));
+}
+
 // x (few, steps) float32 in rows of `pitch`, times vectors of one of two kinds; out: number (i, j) lies at i * row + j * column.
 template <class S> struct Narrow {
     const S *y;
@@ -154,6 +167,15 @@ long multiply_few_all(Array *few_, Array *many_, Array *more_, Array *out_, bool
     call.expect(few > 0 && few <= kMost && many > 0 && steps > 0, "sizes of a product");
     const long pitch = ceil_div(steps, L) * L, blocks = ceil_div(many, kColumns);
     call.run([&] {
+        if (few == 1 && many == 1 && !turned && !many_turned) {
+            parallel_for(batch, row_grain(steps), [&](long begin, long end) {
+                for (long n = begin; n < end; ++n) {
+                    const float sum = dot(reinterpret_cast<const S *>(x.at(0, n).data), reinterpret_cast<const S *>(y.at(0, n).data), steps);
+                    reinterpret_cast<S *>(out)[n] = narrowed<S>(more ? sum + widened(*reinterpret_cast<const S *>(more)) : sum);
+                }
+            });
+            return;
+        }
         parallel_for(batch * blocks, 1 + 16 * kGrain / (few * std::min(many, kColumns) * steps), [&](long begin, long end) {
             float *wide = scratch<float, 0>(few * pitch);
             for (long n = begin, last = -1; n < end; ++n) {

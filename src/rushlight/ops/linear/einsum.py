@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rushlight.backends.numpy import backend
 from rushlight.basics.foreign import kind_of
 from rushlight.dispatch import costs, families, shapes
+from rushlight.dispatch.compute import HALVES
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function, op
+from rushlight.kernels.dispatch import summed_in
+from rushlight.kernels.products import work_of_halves
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.elementwise.convert import cast
 from rushlight.ops.linear.unfit import same_dtype
@@ -27,24 +31,55 @@ SHORT = 32  # summands of a product of vectors
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
-def arranged(array: Array, labels: Labels, groups: list[list[Any]]) -> Array:
-    """Dimensions in the order of the groups; each group but the first becomes one dimension."""
-    order = [labels.index(name) for group in groups for name in group]
-    moved = array.transpose(order)
-    lead = moved.shape[: len(groups[0])]
-    sizes = [math.prod(array.shape[labels.index(name)] for name in group) for group in groups[1:]]
-    return moved.reshape(*lead, *sizes)
+class Plan(NamedTuple):
+    """How two operands meet in one product.  left, right: the order of their dimensions, batch first; batch, rows: how many of them;
+    summed: where the labels lie that are added up, in either; order: of the dimensions of the product, None where they lie so"""
+
+    left: tuple[int, ...]
+    right: tuple[int, ...]
+    batch: int
+    rows: int
+    summed: tuple[tuple[int, int], ...]
+    order: tuple[int, ...] | None
 
 
-def same_size(a: Array, la: Labels, b: Array, lb: Labels, summed: list[Any]) -> tuple[Any, Any]:
+@lru_cache(512)
+def planned(la: Labels, lb: Labels, lo: Labels) -> Plan:
+    """The plan for labels of two operands and of what comes of them."""
+    batch = [n for n in lo if n in la and n in lb]
+    rows, columns = [n for n in lo if n not in lb], [n for n in lo if n not in la]
+    summed, have = [n for n in la if n not in lo], batch + rows + columns
+    return Plan(
+        tuple(la.index(n) for n in batch + rows + summed),
+        tuple(lb.index(n) for n in batch + summed + columns),
+        len(batch),
+        len(rows),
+        tuple((la.index(n), lb.index(n)) for n in summed),
+        None if have == list(lo) else tuple(have.index(n) for n in lo),
+    )
+
+
+def as_matrices(x: Array, batch: int, rows: int) -> Array:
+    """x (batch, rows, columns), each of some dimensions, with rows and columns as one dimension each."""
+    if x.ndim == batch + 2 and rows == 1:
+        return x
+    shape = x.shape
+    return x.reshape(*shape[:batch], math.prod(shape[batch : batch + rows]), math.prod(shape[batch + rows :]))
+
+
+def same_size(a: Array, b: Array, summed: tuple[tuple[int, int], ...]) -> tuple[Any, Any]:
     """Both operands where a summed dimension is 1 in one of them: it stands for all, so the other is summed first."""
-    for name in summed:
-        i, j = la.index(name), lb.index(name)
+    for i, j in summed:
         if a.shape[i] == 1 and b.shape[j] != 1:
-            b = b.sum(j, keepdims=True, dtype=b.dtype)
+            b = summed_over(b, j)
         elif b.shape[j] == 1 and a.shape[i] != 1:
-            a = a.sum(i, keepdims=True, dtype=a.dtype)
+            a = summed_over(a, i)
     return a, b
+
+
+def summed_over(x: Array, dim: int) -> Array:
+    """The sum over one dimension, which stays; of 16-bit numbers in float32."""
+    return x.sum(dim, keepdims=True, dtype=summed_in(x.dtype)).astype(x.dtype, copy=False)
 
 
 def are_short_rows(left: Array, right: Array) -> bool:
@@ -57,6 +92,7 @@ def are_short_rows(left: Array, right: Array) -> bool:
     autocast="lower",
     factors=(0, 1),
     name="einsum",
+    half=None,
     linear=True,
     counted=costs.Counted("bmm", "bmm"),
     batch=families.labelled,
@@ -66,19 +102,19 @@ def contract(input: Array, other: Array, la: Labels, lb: Labels, lo: Labels) -> 
 
     One matrix product, batched over the labels that all three have.
     """
-    batch = [n for n in lo if n in la and n in lb]
-    rows, columns = [n for n in lo if n not in lb], [n for n in lo if n not in la]
-    summed = [n for n in la if n not in lo]
-    a, b = same_size(input, la, other, lb, summed)
-    left, right = arranged(a, la, [batch, rows, summed]), arranged(b, lb, [batch, summed, columns])
-    if summed and not rows and not columns and are_short_rows(left, right):
-        out = fold_of(np.add, np.multiply, left[..., 0, :], (len(batch),), False, right[..., 0])
+    plan = planned(la, lb, lo)
+    batch, rows, summed = plan.batch, plan.rows, len(plan.summed)
+    a, b = same_size(input, other, plan.summed)
+    a, b = a.transpose(plan.left), b.transpose(plan.right)
+    left, right = as_matrices(a, batch, rows), as_matrices(b, batch, summed)
+    shape = (*a.shape[batch : batch + rows], *b.shape[batch + summed :])
+    if summed and not shape and are_short_rows(left, right):
+        out = fold_of(np.add, np.multiply, left[..., 0, :], (batch,), False, right[..., 0])
     else:
         out = backend.matmul(left, right) if summed else backend.column_by_row(left, right)
-    sizes = {**dict(zip(lb, b.shape, strict=True)), **dict(zip(la, a.shape, strict=True))}
-    out = np.reshape(out, (*out.shape[: len(batch)], *[sizes[n] for n in rows + columns]))
-    have = batch + rows + columns
-    return out if have == list(lo) else out.transpose([have.index(n) for n in lo])
+    if len(shape) != 2 or rows != 1:
+        out = np.reshape(out, (*out.shape[:batch], *shape))
+    return out if plan.order is None else out.transpose(plan.order)
 
 
 @contract.costs
@@ -97,9 +133,19 @@ def _(input: Array, other: Array, la: tuple[str, ...], lb: tuple[str, ...], lo: 
 
 
 @contract.work
-def _(input: Array, other: Array) -> int:
+def _(input: Array, other: Array, la: Labels, lb: Labels, lo: Labels) -> int:
     spread = (x for x in (input, other) if x.ndim and not any(x.strides))  # as a sum's gradient: BLAS takes a copy
-    return sum(int(x.nbytes) for x in spread)
+    copies = sum(int(x.nbytes) for x in spread)
+    if input.dtype not in HALVES:
+        return copies
+    plan, sizes = (
+        planned(la, lb, lo),
+        (dict(zip(la, input.shape, strict=True)), dict(zip(lb, other.shape, strict=True))),
+    )
+    steps = math.prod(input.shape[i] for i, _ in plan.summed)
+    rows, columns = (math.prod(n for name, n in of.items() if name in lo and name not in other_labels)
+                     for of, other_labels in zip(sizes, (lb, la), strict=True))  # fmt: skip
+    return copies + work_of_halves(input.dtype, rows, steps, columns)
 
 
 contract.grad("input")(lambda g, other, la, lb, lo: contract(g, conj(other), lo, lb, la))
@@ -168,15 +214,15 @@ def letters(sublist: list[Any]) -> list[Any]:
     return found
 
 
-def spelled(operands: list[Any], terms: list[list[Any]]) -> tuple[list[Labels], int]:
+def spelled(ndims: tuple[int, ...], terms: list[list[Any]]) -> tuple[list[Labels], int]:
     """Labels for every dimension, the dimensions of an ellipsis as negative ints; and how many such there are."""
-    if len(operands) != len(terms):
-        which = "more" if len(operands) > len(terms) else "fewer"
-        raise RuntimeError(f"einsum(): {which} operands were provided than specified in the equation: {len(operands)} against "
+    if len(ndims) != len(terms):
+        which = "more" if len(ndims) > len(terms) else "fewer"
+        raise RuntimeError(f"einsum(): {which} operands were provided than specified in the equation: {len(ndims)} against "
                            f"{len(terms)}")  # fmt: skip
     found, most = [], 0
-    for i, (x, term) in enumerate(zip(operands, terms, strict=True)):
-        ndim, named = raw(x).ndim, len([n for n in term if n is not Ellipsis])
+    for i, (ndim, term) in enumerate(zip(ndims, terms, strict=True)):
+        named = len([n for n in term if n is not Ellipsis])
         if named > ndim or (Ellipsis not in term and named != ndim):
             unlike = "is more than" if Ellipsis in term else "does not match"
             raise RuntimeError(f"einsum(): the number of subscripts in the equation ({named}) {unlike} the number of "
@@ -199,6 +245,19 @@ def output_labels(terms: list[Labels], output: list[Any], extra: int) -> Labels:
         if n not in every:
             raise RuntimeError(f"einsum(): output subscript {n} does not appear in the equation for any input operand")
     return tuple(m for n in output for m in (range(-extra, 0) if n is Ellipsis else (n,)))
+
+
+@lru_cache(512)
+def read(equation: str, ndims: tuple[int, ...]) -> tuple[tuple[Labels, ...], Labels]:
+    """The labels of operands of so many dimensions, and of the output."""
+    terms, output = parse(equation)
+    return labelled(ndims, terms, output)
+
+
+def labelled(ndims: tuple[int, ...], terms: list[list[Any]], output: Any) -> tuple[tuple[Labels, ...], Labels]:
+    """The labels of operands of so many dimensions, and of the output, of terms as they are written."""
+    found, extra = spelled(ndims, terms)
+    return tuple(found), output_labels(found, output, extra)
 
 
 # Carrying it out -----------------------------------------------------------------------------------
@@ -235,6 +294,34 @@ def summed_out(x: Tensor, labels: Labels, keep: set[Any]) -> tuple[Any, Labels]:
     """The operand summed over the labels that nobody else needs."""
     gone = tuple(i for i, n in enumerate(labels) if n not in keep)
     return (sum_op(x, gone, False), tuple(n for n in labels if n in keep)) if gone else (x, labels)
+
+
+class Meeting(NamedTuple):
+    """Two operands that meet.  gone: what each is summed over first; kept: the labels of each then; made: of their product"""
+
+    gone: tuple[tuple[int, ...], tuple[int, ...]]
+    kept: tuple[Labels, Labels]
+    made: Labels
+
+
+@lru_cache(512)
+def meeting(la: Labels, lb: Labels, others: tuple[Labels, ...], lo: Labels) -> Meeting:
+    """How operands of labels la and lb meet where those of `others` and the output `lo` need labels after them."""
+    keep = set(lo).union(*others)
+    gone = tuple(i for i, n in enumerate(la) if n not in keep and n not in lb)
+    gone_too = tuple(i for i, n in enumerate(lb) if n not in keep and n not in la)
+    made = tuple(n for n in dict.fromkeys((*la, *lb)) if n in keep)
+    kept = tuple(n for i, n in enumerate(la) if i not in gone), tuple(n for i, n in enumerate(lb) if i not in gone_too)
+    return Meeting((gone, gone_too), kept, lo if not others and set(made) == set(lo) else made)
+
+
+def met(a: Tensor, la: Labels, b: Tensor, lb: Labels, others: tuple[Labels, ...], lo: Labels) -> tuple[Any, Labels]:
+    """The product of two operands, summed over the labels that nobody needs after it; and its labels."""
+    (gone, gone_too), (la, lb), made = meeting(la, lb, others, lo)
+    a = sum_op(a, gone, False) if gone else a
+    b = sum_op(b, gone_too, False) if gone_too else b
+    check_bools(a, la, b, lb, made)
+    return contract(a, b, la, lb, made), made
 
 
 def cheapest(terms: list[Labels], lo: Labels, sizes: dict[Any, int]) -> tuple[int, int]:
@@ -278,15 +365,11 @@ def evaluate(operands: list[Any], terms: list[Labels], lo: Labels) -> Tensor:
         i, j = cheapest(terms, lo, sizes)
         b, lb = operands.pop(j), terms.pop(j)
         a, la = operands.pop(i), terms.pop(i)
-        keep = set(lo).union(*terms)
-        a, la = summed_out(a, la, keep | set(lb))
-        b, lb = summed_out(b, lb, keep | set(la))
-        made = tuple(n for n in dict.fromkeys((*la, *lb)) if n in keep)
-        if not terms and set(made) == set(lo):
-            made = lo
-        check_bools(a, la, b, lb, made)
-        operands.insert(i, contract(a, b, la, lb, made))
+        product, made = met(a, la, b, lb, tuple(terms), lo)
+        operands.insert(i, product)
         terms.insert(i, made)
+    if terms[0] == lo:
+        return operands[0]
     x, labels = summed_out(operands[0], terms[0], set(lo))
     return x if labels == lo else permute(x, tuple(labels.index(n) for n in lo))
 
@@ -309,14 +392,14 @@ def einsum(*args: object) -> Tensor:
         operands = list(args[1] if len(args) == 2 and isinstance(args[1], (list, tuple)) else args[1:])
         if not operands:
             raise ValueError("einsum(): must provide at least one operand")
-        terms, output = parse(args[0])
+        terms = output = None
     else:
         operands, terms, output = from_lists(args)
     for i, x in enumerate(operands):
         if not isinstance(raw(x), np.ndarray):
             raise TypeError(f"einsum(): operand {i} must be Tensor, not {kind_of(raw(x))}")
         same_dtype("einsum", operands[0], x, ("operand 0", f"operand {i}"))
-    spelled_out, extra = spelled(operands, terms)
-    lo = output_labels(spelled_out, output, extra)
-    pairs = [without_repeats(x, labels, i) for i, (x, labels) in enumerate(zip(operands, spelled_out, strict=True))]
-    return evaluate([x for x, _ in pairs], [labels for _, labels in pairs], lo)
+    ndims = tuple([raw(x).ndim for x in operands])
+    labels, lo = read(args[0], ndims) if terms is None else labelled(ndims, terms, output)
+    pairs = [without_repeats(x, each, i) for i, (x, each) in enumerate(zip(operands, labels, strict=True))]
+    return evaluate([x for x, _ in pairs], [each for _, each in pairs], lo)

@@ -19,7 +19,7 @@ from rushlight.dispatch.keeping import rebuilt
 from rushlight.dispatch.operands import held
 from rushlight.dispatch.registry import function, op, publish
 from rushlight.dispatch.rules import of_laid_out, rows_or_columns
-from rushlight.kernels.dispatch import memory_order
+from rushlight.kernels.dispatch import memory_order, rounded, widened
 from rushlight.kernels.products import product as product_of_halves
 from rushlight.kernels.products import work_of_halves
 from rushlight.kernels.sums import add_up
@@ -101,7 +101,7 @@ def product_for(a: Array | Tensor, b: Array | Tensor, shape: tuple[int, ...]) ->
     return mm_op(reshape_op(left, (shape[0], math.prod(s) // shape[0])), reshape_op(b, (math.prod(t[:-1]), shape[1])))
 
 
-@op(factors=(0, 1), linear=True, refuse="b", grads={"vec": lambda g, input: mv_op(adj(input), g),
+@op(factors=(0, 1), half=None, linear=True, refuse="b", grads={"vec": lambda g, input: mv_op(adj(input), g),
                                              "input": lambda g, vec: outer_op(g, conj(vec))}, batch=families.product)  # fmt: skip
 def mv_op(input: Array, vec: Array) -> Array:
     """Matrix times vector.  (M, K), (K) -> (M)"""
@@ -116,7 +116,7 @@ def _(input: Array) -> list[shapes.Made]:
     return [shapes.Made(input.shape[:1], input.dtype)]
 
 
-@op(factors=(0, 1), saved_as={"tensor": "other"}, linear=True, refuse="b", grads={"input": lambda g, other: g * conj(other),
+@op(factors=(0, 1), half=None, saved_as={"tensor": "other"}, linear=True, refuse="b", grads={"input": lambda g, other: g * conj(other),
                                               "other": lambda g, input: g * conj(input)}, shape=shapes.number, batch=families.product)  # fmt: skip
 def dot_op(input: Array, other: Array) -> Array:
     """The sum of products.  (K), (K) -> ()"""
@@ -126,7 +126,7 @@ def dot_op(input: Array, other: Array) -> Array:
 dot_op.costs(lambda input: 2 * math.prod(input.shape))
 
 
-@op(factors=(0, 1), linear=True, promote="arith", grads={"input": lambda g, vec2: mv_op(g, conj(vec2)),
+@op(factors=(0, 1), half=None, linear=True, promote="arith", grads={"input": lambda g, vec2: mv_op(g, conj(vec2)),
                                                                "vec2": lambda g, input: mv_op(transpose_op(g, 0, 1), conj(input))}, complex_half="widens", batch=families.outer)  # fmt: skip
 def outer_op(input: Array, vec2: Array) -> Array:
     """All products.  (M), (N) -> (M, N)"""
@@ -324,22 +324,15 @@ def products(input: Tensor, other: Tensor, s: tuple[int, ...], t: tuple[int, ...
     aten_gradient="added_product",
     autocast="lower",
     refuse="b",
+    half=None,
     counted=costs.Counted("addmm", "mm"),
     batch=families.added,
 )
-def addmm_op(input: Array, mat1: Array, mat2: Array, beta: object = 1, alpha: object = 1) -> Array:
+def addmm_op(input: Array, mat1: Array, mat2: Array, beta: Any = 1, alpha: Any = 1) -> Array:
     """beta * input + alpha * mat1 @ mat2, also over batches; input is broadcast."""
     check_factors("addmm", mat1.dtype, beta, alpha)
-    if (
-        mat1.dtype in HALVES
-        and beta != 0
-        and alpha != 0
-        and isinstance(alpha, (int, float))
-        and isinstance(beta, (int, float))
-    ):
-        found = product_of_halves(mat1, mat2, more=input, alpha=alpha, beta=beta)
-        if found is not None:
-            return found
+    if mat1.dtype in HALVES:
+        return added_halves(input, mat1, mat2, beta, alpha)
     out = backend.matmul(mat1, mat2) if alpha != 0 else no_product(mat1, mat2)
     if alpha not in (0, 1):
         out = np.asarray(out * alpha).astype(out.dtype, copy=False)
@@ -347,6 +340,18 @@ def addmm_op(input: Array, mat1: Array, mat2: Array, beta: object = 1, alpha: ob
         scaled = input if beta == 1 else np.asarray(input * beta).astype(out.dtype, copy=False)
         out += scaled
     return out
+
+
+def added_halves(input: Array, mat1: Array, mat2: Array, beta: float, alpha: float) -> Array:
+    """As `addmm_op`, of 16-bit numbers: computed in float32, rounded once."""
+    if beta == 0 and alpha == 1:
+        return np.asarray(backend.matmul(mat1, mat2))
+    if beta != 0 and alpha != 0:
+        more = np.broadcast_to(input, (*common_shape(mat1.shape[:-2], mat2.shape[:-2]), mat1.shape[-2], mat2.shape[-1]))
+        found = product_of_halves(mat1, mat2, more=more, alpha=alpha, beta=beta)
+        if found is not None:
+            return found
+    return rounded(addmm_op.op.forward(widened(input), widened(mat1), widened(mat2), beta, alpha), mat1.dtype)
 
 
 def no_product(mat1: Array, mat2: Array) -> Array:
@@ -359,6 +364,9 @@ addmm_op.costs(lambda mat1, mat2: costs.product(mat1, mat2))
 
 
 addmm_op.shape(lambda mat1, mat2: shapes.product(mat1, mat2))
+
+
+addmm_op.work(lambda mat1, mat2: copies_for_blas(mat1, mat2))
 
 
 def _scaled(x: Array | Tensor, by: int) -> Array | Tensor:
