@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics.arrays import Array
-from rushlight.kernels.dispatch import agree, contiguous, native
+from rushlight.kernels.dispatch import FLOAT32, agree, contiguous, is_half, native, rounded, widened
 from rushlight.kernels.native.signatures import exports
+from rushlight.kernels.products import BFLOAT16, Convolutions, ways
 from rushlight.kernels.reference import windows as reference
+from rushlight.kernels.rows import across
 
 __all__ = ["conv", "conv_input", "conv_weight"]
 
@@ -30,6 +32,10 @@ exports(
 _WIDE = 24  # columns from which on groups are worth what packing costs
 _TAPS = 4096  # kernel positions of the largest kernel that native code takes: it keeps a table of them
 _COLUMNS = 1024  # more than a native strip has
+_CHANNELS = 8  # of a group, from which on pairs of 16-bit numbers fill what multiplies them
+_POSITIONS = 8  # of an output, from which on likewise
+
+_add_across = across(np.add)
 
 
 @functools.lru_cache(256)
@@ -92,6 +98,22 @@ def _plan(a: Array, b: Array, *shapes: object) -> tuple[Any, Any]:
     return (None, None) if windows is None else (table, windows)
 
 
+@functools.lru_cache(256)
+def _pairs(
+    x: tuple[int, ...], w: tuple[int, ...], out: tuple[int, ...], groups: int, *geometry: tuple[int, ...]
+) -> object:
+    """The windows of a convolution of bfloat16 whose numbers are multiplied in pairs; None where float32 does it."""
+    fits = min(w[1], w[0] // groups) >= _CHANNELS and math.prod(out) >= _POSITIONS
+    return _windows(x, w, out, groups, *geometry) if fits and paddable(x[2:], out, w[2:], *geometry) else None
+
+
+def _plan_of_pairs(dtype: np.dtype[Any], *shapes: Any) -> tuple[Convolutions | None, Any]:
+    """The kernels for numbers of 16 bits, and the windows; None where float32 does it."""
+    way = next(iter(ways()), None) if dtype == BFLOAT16 else None
+    windows = None if way is None else _pairs(*shapes)
+    return (None, None) if way is None or windows is None else (way.convolutions, windows)
+
+
 def _by_channel(x: tuple[int, ...], w: tuple[int, ...], groups: int) -> bool:
     """Whether each group is one channel, of which few outputs are made: of more, the products are worth what packing costs."""
     return bool(x[1] == groups and w[0] <= 8 * groups)
@@ -107,11 +129,21 @@ def working_bytes(
     adjoint: str, x: Any, w: Any, out: Any, dtype: np.dtype[Any], stride: Any, padding: Any, dilation: Any, groups: int
 ) -> int:
     """Bytes that a kernel takes for itself while it runs.  x, w, out: shapes; adjoint: "" for `conv`, "input", "weight"."""
+    which, shapes = (
+        ord(adjoint[:1] or "c"),
+        (*map(tuple, (x, w, out)), groups, *map(tuple, (stride, padding, dilation))),
+    )
+    if is_half(dtype):
+        kernels, windows = _plan_of_pairs(dtype, *shapes)
+        if kernels is not None:
+            return int(kernels.room(windows, which))
+        counts = sum(math.prod(shape) for shape in (x, w, (x[0], w[0], *out)))
+        return 4 * counts + working_bytes(adjoint, x, w, out, FLOAT32, stride, padding, dilation, groups)
     table = native(dtype)
     if table is None or (_by_channel(x, w, groups) if adjoint else _forward_by_channel(x, w, groups, stride)):
         return 0
-    windows = _windows(*map(tuple, (x, w, out)), groups, *map(tuple, (stride, padding, dilation)))
-    return 0 if windows is None else int(table.conv_room(windows, ord(adjoint[:1] or "c")))
+    windows = _windows(*shapes)
+    return 0 if windows is None else int(table.conv_room(windows, which))
 
 
 def _check(g: Array, x: tuple[int, ...], w: tuple[int, ...], geometry: tuple[Any, ...], groups: int) -> None:
@@ -125,18 +157,38 @@ def _check(g: Array, x: tuple[int, ...], w: tuple[int, ...], geometry: tuple[Any
 
 
 def conv(
-    x: Array, w: Array, stride: tuple[int, ...], padding: tuple[int, ...], dilation: tuple[int, ...], groups: int
+    x: Array,
+    w: Array,
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+    groups: int,
+    bias: Array | None = None,
 ) -> Any:
-    """Cross-correlation.  x: (N, C, *S), w: (O, C/G, *K) -> (N, O, *L)"""
+    """Cross-correlation.  x: (N, C, *S), w: (O, C/G, *K), bias: (O), added before 16-bit sums are rounded -> (N, O, *L)"""
     geometry = (tuple(w.shape[2:]), tuple(stride), tuple(padding), tuple(dilation))
     out = reference.out_sizes(x.shape[2:], geometry)
+    if is_half(x.dtype):
+        kernels, windows = _plan_of_pairs(x.dtype, x.shape, w.shape, out, groups, *geometry[1:])
+        if kernels is None:
+            wide = None if bias is None else widened(bias)
+            return rounded(conv(widened(x), widened(w), stride, padding, dilation, groups, wide), x.dtype)
+        y = np.empty((x.shape[0], w.shape[0], *out), x.dtype)
+        kernels.conv(_bits(x), _bits(w), None if bias is None else _bits(bias), y.view(np.uint16), windows)
+        return y
     table, windows = _plan(x, w, x.shape, w.shape, out, groups, *geometry[1:])
     if table is None:
-        return reference.conv(x, w, stride, padding, dilation, groups)
-    y = np.empty((x.shape[0], w.shape[0], *out), x.dtype)
-    run = table.channel_conv if _forward_by_channel(x.shape, w.shape, groups, stride) else table.conv
-    run(contiguous(x), contiguous(w), y, windows)
-    return y
+        y = reference.conv(x, w, stride, padding, dilation, groups)
+    else:
+        y = np.empty((x.shape[0], w.shape[0], *out), x.dtype)
+        run = table.channel_conv if _forward_by_channel(x.shape, w.shape, groups, stride) else table.conv
+        run(contiguous(x), contiguous(w), y, windows)
+    return y if bias is None else _add_across(y, bias.reshape(-1, *[1] * (y.ndim - 2)), out=y)
+
+
+def _bits(x: Array) -> Array:
+    """Numbers of 16 bits in C order, as native code takes them."""
+    return contiguous(x).view(np.uint16)
 
 
 def conv_input(
@@ -150,6 +202,8 @@ def conv_input(
 ) -> Any:
     """The adjoint of `conv` in x.  g: (N, O, *L), w: (O, C/G, *K) -> shape (N, C, *S)"""
     geometry = (tuple(stride), tuple(padding), tuple(dilation))
+    if is_half(g.dtype):
+        return _input_of_halves(g, w, tuple(shape), geometry, groups)
     _check(g, shape, w.shape, geometry, groups)
     table, windows = _plan(g, w, tuple(shape), w.shape, g.shape[2:], groups, *geometry)
     if table is None:
@@ -157,6 +211,17 @@ def conv_input(
     x = np.empty(tuple(shape), g.dtype)
     run = table.channel_conv_input if _by_channel(shape, w.shape, groups) else table.conv_input
     run(contiguous(g), contiguous(w), x, windows)
+    return x
+
+
+def _input_of_halves(g: Array, w: Array, shape: tuple[int, ...], geometry: Any, groups: int) -> Array:
+    """`conv_input` of 16-bit numbers."""
+    _check(g, shape, w.shape, geometry, groups)
+    kernels, windows = _plan_of_pairs(g.dtype, shape, w.shape, g.shape[2:], groups, *geometry)
+    if kernels is None:
+        return rounded(conv_input(widened(g), widened(w), shape, *geometry, groups), g.dtype)
+    x = np.empty(shape, g.dtype)
+    kernels.conv_input(_bits(g), _bits(w), x.view(np.uint16), windows)
     return x
 
 
@@ -171,6 +236,8 @@ def conv_weight(
 ) -> Any:
     """The adjoint of `conv` in w.  g: (N, O, *L), x: (N, C, *S) -> shape (O, C/G, *K)"""
     geometry = (tuple(stride), tuple(padding), tuple(dilation))
+    if is_half(g.dtype):
+        return _weight_of_halves(g, x, tuple(shape), geometry, groups)
     _check(g, x.shape, shape, geometry, groups)
     table, windows = _plan(g, x, x.shape, tuple(shape), g.shape[2:], groups, *geometry)
     if table is None:
@@ -178,4 +245,15 @@ def conv_weight(
     w = np.empty(tuple(shape), g.dtype)
     run = table.channel_conv_weight if _by_channel(x.shape, shape, groups) else table.conv_weight
     run(contiguous(g), contiguous(x), w, windows)
+    return w
+
+
+def _weight_of_halves(g: Array, x: Array, shape: tuple[int, ...], geometry: Any, groups: int) -> Array:
+    """`conv_weight` of 16-bit numbers."""
+    _check(g, x.shape, shape, geometry, groups)
+    kernels, windows = _plan_of_pairs(g.dtype, x.shape, shape, g.shape[2:], groups, *geometry)
+    if kernels is None:
+        return rounded(conv_weight(widened(g), widened(x), shape, *geometry, groups), g.dtype)
+    w = np.empty(shape, g.dtype)
+    kernels.conv_weight(_bits(g), _bits(x), w.view(np.uint16), windows)
     return w

@@ -17,6 +17,15 @@ _SHARED = 1 << 18  # multiplications from which on threads share one packed fact
 _WIDEST = 1 << 26  # elements between the rows of a factor
 
 
+class Convolutions(NamedTuple):
+    """Kernels of convolutions (see signatures.py)."""
+
+    conv: Callable[..., None]
+    conv_input: Callable[..., None]
+    conv_weight: Callable[..., None]
+    room: Callable[..., int]
+
+
 class Way(NamedTuple):
     """Kernels.  name: of the instructions; panel: columns side by side in their packed right factor; unit: steps of the sum, of which they take
     multiples; tall: rows of the left one that are multiplied at once; together: steps in a 32-bit number of a packed factor"""
@@ -29,6 +38,7 @@ class Way(NamedTuple):
     unit: int
     tall: int
     together: int = 2
+    convolutions: Convolutions | None = None
 
 
 def _find_ways(tables: loader.Tables) -> list[Way]:
@@ -37,10 +47,32 @@ def _find_ways(tables: loader.Tables) -> list[Way]:
     tiles, dots = tables.get(("bf16", "tiles")), tables.get(("bf16", "products"))
     if tiles is not None and tiles.leave() == 0:
         found.append(
-            Way("AMX", tiles.product_tiles, tiles.attention_tiles, tiles.attention_backward_tiles, 32, 32, 128)
+            Way(
+                "AMX",
+                tiles.product_tiles,
+                tiles.attention_tiles,
+                tiles.attention_backward_tiles,
+                32,
+                32,
+                128,
+                2,
+                Convolutions(tiles.conv_tiles, tiles.conv_input_tiles, tiles.conv_weight_tiles, tiles.conv_room_tiles),
+            )
         )
     if dots is not None:
-        found.append(Way("AVX512-BF16", dots.product, dots.attention, dots.attention_backward, 48, 2, 96))
+        found.append(
+            Way(
+                "AVX512-BF16",
+                dots.product,
+                dots.attention,
+                dots.attention_backward,
+                48,
+                2,
+                96,
+                2,
+                Convolutions(dots.conv, dots.conv_input, dots.conv_weight, dots.conv_room),
+            )
+        )
     return found
 
 

@@ -59,7 +59,7 @@ using Signatures = Kinds<
     void(u, a, n, d, d, d), void(a, a, a, a, n, n, d), void(a, a, a, a, n, n, n), void(a, a, a, n, d, d, d),
     void(a, a, a, n, n, n, i), void(a, a, a, a, a, a, i, d), void(a, a, a, a, a, a, n, n), void(a, a, a, n, n, n, i, d),
     void(a, a, n, n, n, n, n, i), void(a, n, n, u, a, a, a, a), void(a, a, a, a, a, a, n, n, d),
-    void(a, a, a, a, n, n, n, n, n), void(a, a, a, n, d, d, d, d, d), void(a, a, a, n, n, n, n, n, n),
+    void(a, a, a, a, a), void(a, a, a, a, n, n, n, n, n), void(a, a, a, n, d, d, d, d, d), void(a, a, a, n, n, n, n, n, n),
     void(a, a, a, a, a, a, a, a, n, n), void(a, a, a, a, a, a, n, n, n, i), void(a, a, a, a, a, a, n, n, n, n),
     void(a, a, a, a, a, a, a, n, n, n, n, d), void(a, a, a, a, a, n, n, n, n, n),
     void(a, a, a, a, n, d, d, d, d, d), void(a, a, a, a, a, a, a, a, a, i, d), void(a, a, a, a, a, a, i, n, n, n, n),

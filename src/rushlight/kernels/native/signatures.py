@@ -7,7 +7,7 @@ Raise ``ABI`` when the meaning of one changes.
 
 from __future__ import annotations
 
-ABI = 69
+ABI = 70
 
 # twister.cpp: state, output, elements; the first number, how far they reach and where they end.  (Its Python is imported when it is asked for.)
 SIGNATURES: dict[str, str] = {"evenly": "uanddd"}
@@ -91,6 +91,11 @@ BFLOAT16: dict[str, str] = {
     "product": "aaaaaanii" + "nnnn" + "dd",
     "attention": "aaaaaaid",
     "attention_backward": "a" * 9 + "id",
+    # conv_pairs.h: as `conv` (kernels/convolution.py), the first with a bias or None
+    "conv": "aaaaa",
+    "conv_input": "aaaa",
+    "conv_weight": "aaaa",
+    "conv_room": "ai>n",
 }
 # `leave` returns 0 where it is given.
 TILES: dict[str, str] = {"leave": ">n"} | {f"{name}_tiles": letters for name, letters in BFLOAT16.items()}

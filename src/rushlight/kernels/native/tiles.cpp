@@ -1,4 +1,4 @@
-// Products of bfloat16 matrices and attention, on processors with AMX.
+// Products of bfloat16 matrices and attention and convolutions, on processors with AMX.
 #if defined(__x86_64__) && defined(__linux__) && (defined(__clang__) || __GNUC__ >= 11)
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -14,4 +14,5 @@ RL_EXPORT long rl_leave_bf16() {
 }
 
 RL_PAIRS(rl::Tiles, _tiles_bf16)
+RL_CONVOLUTIONS(rl::Tiles, _tiles_bf16)
 #endif

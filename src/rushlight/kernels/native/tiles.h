@@ -1,7 +1,7 @@
 // How processors with AMX multiply: tiles of 16 rows of 64 bytes, each a register, by one instruction (Intel, "Intrinsics for
 // Advanced Matrix Extensions", 2020).  Four of them hold 32 x 32 sums.
 #pragma once
-#include "pairs.h"
+#include "conv_pairs.h"
 
 #define RL_TILES __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,amx-tile,amx-bf16")))
 
@@ -35,6 +35,16 @@ struct alignas(64) Shapes {  // what LDTILECFG reads
 };
 static const Shapes kShapes;  // in memory: the intrinsic tells the compiler of its first bytes only
 
+// Of products of `pairs` pairs, up to 16: the tiles 4 and 5, of left factors, and 6 and 7 are smaller.
+struct AllShapes {
+    Shapes of[kSide + 1];
+    AllShapes() {
+        for (int pairs = 1; pairs <= kSide; ++pairs)
+            for (int half = 0; half < 2; ++half) of[pairs].bytes[4 + half] = (uint16_t)(4 * pairs), of[pairs].rows[6 + half] = (uint8_t)pairs;
+    }
+};
+static const AllShapes kAllShapes;
+
 struct Tiles {
     using Number = OfBfloat16;
     static constexpr auto put = store;
@@ -43,6 +53,11 @@ struct Tiles {
     struct Ready {  // this thread's tiles
         RL_TILES Ready() { _tile_loadconfig(&kShapes); }
         RL_TILES ~Ready() { _tile_release(); }
+    };
+
+    struct ReadyFor {
+        RL_TILES explicit ReadyFor(long pairs) { _tile_loadconfig(&kAllShapes.of[pairs]); }
+        RL_TILES ~ReadyFor() { _tile_release(); }
     };
 
     static long pairs(long steps) { return ceil_div(steps, 2 * kSide) * kSide; }
@@ -89,6 +104,43 @@ struct Tiles {
         if (!both) return;
         _tile_stored(2, lower, row);
         _tile_stored(3, lower + kSide, row);
+    }
+
+    // sums (32, 32) = or += those of `count` terms (see conv_pairs.h); the lower and the right half where they are wanted.
+    RL_TILES static __attribute__((noinline)) void block(const void *a_, const void *b_, const Term *terms, long count, Strides s, long, bool lower,
+                                                          bool right, bool add, float *sums) {
+        constexpr long kRow = 4 * kSquare;
+        const auto *a = static_cast<const char *>(a_), *b = static_cast<const char *>(b_);
+        float *below = sums + kSide * kSquare;
+        if (add) {
+            _tile_loadd(0, sums, kRow);
+            _tile_loadd(1, sums + kSide, kRow);
+            _tile_loadd(2, below, kRow);
+            _tile_loadd(3, below + kSide, kRow);
+        } else {
+            _tile_zero(0);
+            _tile_zero(1);
+            _tile_zero(2);
+            _tile_zero(3);
+        }
+        for (long i = 0; i < count; ++i) {
+            const char *left = a + terms[i].a, *top = b + terms[i].b;
+            _tile_loadd(4, left, s.a_row);
+            _tile_loadd(6, top, s.b_row);
+            _tile_dpbf16ps(0, 4, 6);
+            if (right) {
+                _tile_loadd(7, top + s.b_next, s.b_row);
+                _tile_dpbf16ps(1, 4, 7);
+            }
+            if (!lower) continue;
+            _tile_loadd(5, left + s.a_next, s.a_row);
+            _tile_dpbf16ps(2, 5, 6);
+            if (right) _tile_dpbf16ps(3, 5, 7);
+        }
+        _tile_stored(0, sums, kRow);
+        _tile_stored(1, sums + kSide, kRow);
+        _tile_stored(2, below, kRow);
+        _tile_stored(3, below + kSide, kRow);
     }
 };
 

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
 from rushlight.backends.numpy import backend
 from rushlight.basics.dtype_words import in_c, older
 from rushlight.basics.dtypes import complex32
@@ -28,13 +26,11 @@ from rushlight.dispatch.operands import held
 from rushlight.dispatch.registry import function, op
 from rushlight.kernels.convolution import working_bytes
 from rushlight.kernels.reference.windows import out_sizes
-from rushlight.kernels.rows import across
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.reduce.sums import sum_op
 from rushlight.ops.shape.reshape import reshape_op, slice_op, sum_to
 from rushlight.tensor import Tensor
 
-add_across = across(np.add)
 COMPLEX_HALF = (complex32, complex32.numpy)
 
 
@@ -50,6 +46,7 @@ def _channel_sum(g: Array | Tensor) -> Array | Tensor:
     factors=(0, 1),
     added=2,
     counted=costs.Counted("convolution", "convolution_backward"),
+    half=None,
     aten=("convolution",),
     aten_call="windowed",
     aten_gradient="windowed",
@@ -62,9 +59,7 @@ def _channel_sum(g: Array | Tensor) -> Array | Tensor:
 def convolution_op(input: Array, weight: Array, bias: Array | None, stride: tuple[int, ...], padding: tuple[int, ...],
             dilation: tuple[int, ...], groups: int) -> Array:  # fmt: skip
     """Cross-correlation.  input: (N, C, *S), weight: (O, C/G, *K), bias: (O) -> (N, O, *L)"""
-    y = backend.conv(input, weight, stride, padding, dilation, groups)
-    if bias is not None:
-        add_across(y, bias.reshape(-1, *[1] * (y.ndim - 2)), out=y)
+    y = backend.conv(input, weight, stride, padding, dilation, groups, bias)
     return y if input.flags.c_contiguous and weight.flags.c_contiguous else kept_order(y, input, weight)
 
 
@@ -131,6 +126,7 @@ convolution_op.grad("bias")(lambda g: _channel_sum(g))
 
 
 @op(
+    half=None,
     aten=("convolution",),
     aten_call="transposed",
     factors=(0, 1),
@@ -201,7 +197,7 @@ conv_input_op.grad("input")(
 )
 
 
-@op(factors=(0, 1), complex_half="widens", shape=shapes.shaped, batch=families.weight_gradient)
+@op(factors=(0, 1), half=None, complex_half="widens", shape=shapes.shaped, batch=families.weight_gradient)
 def conv_weight_op(input: Array, other: Array, shape: tuple[int, ...], stride: tuple[int, ...],
                    padding: tuple[int, ...], dilation: tuple[int, ...], groups: int) -> Array:  # fmt: skip
     """The adjoint of convolution in its weight.  input: (N, O, *L), other: (N, C, *S) -> shape (O, C/G, *K)"""

@@ -1,0 +1,510 @@
+// Convolutions of bfloat16 images with sums in float32, rounded once: products of pairs of numbers (see pairs.h) without unfolding windows.
+//
+// Two neighbouring channels of an image, padded, lie side by side in 32 bits.  At one position of the kernel a row of outputs then looks at
+// neighbours in memory, a plane's rows one after the other included: what is computed between two rows is left out.  A stride takes every
+// second number, and so on, to a plane of its own.  The gradient of the input is such a convolution of the outputs' gradient, one for each
+// place between two strides; that of the weight pairs positions instead of channels.
+#pragma once
+#include <algorithm>
+#include <vector>
+
+#include "memory.h"
+#include "pairs.h"
+#include "windows.h"
+
+namespace rl {
+
+// Where two factors lie: bytes between rows of pairs, and between the first and second half of them.
+struct Strides {
+    long a_row, a_next, b_row, b_next;
+};
+// The blocks of 16 pairs, or fewer, of a sum: bytes from where the factors begin.
+struct Term {
+    long a, b;
+};
+constexpr long kSquare = 32, kPairs = 16;  // sums (32, 32) at once, of up to 16 pairs for each block
+
+// One dimension: output q looks at kernel position t at source number (q + origin + ahead) * step + phase.
+struct Slide {
+    struct Tap {
+        long t, phase, ahead;
+    };
+    long size, count, step, origin = 0, reach = 0;  // of the source; outputs
+    std::vector<long> phases;
+    std::vector<Tap> taps;
+
+    Slide(long size_, long count_, long step_) : size(size_), count(count_), step(step_) {}
+
+    // A kernel position that looks `at` numbers ahead of q * step.
+    void look(long t, long at) {
+        const long ahead = at >= 0 ? at / step : -ceil_div(-at, step), phase = at - ahead * step;
+        const auto found = std::find(phases.begin(), phases.end(), phase);
+        taps.push_back({t, found - phases.begin(), ahead});
+        if (found == phases.end()) phases.push_back(phase);
+    }
+    Slide &&closed() {
+        const auto less = [](const Tap &x, const Tap &y) { return x.ahead < y.ahead; };
+        if (taps.empty()) return std::move(*this);
+        origin = std::min_element(taps.begin(), taps.end(), less)->ahead;
+        reach = std::max_element(taps.begin(), taps.end(), less)->ahead - origin;
+        for (Tap &tap : taps) tap.ahead -= origin;
+        return std::move(*this);
+    }
+    long width() const { return count + reach; }
+    // The source's number that place j of a plane of this phase has.
+    long place(long j, long phase) const { return (j + origin) * step + phases[phase]; }
+};
+
+inline Slide along_inputs(const Windows &s, int d) {
+    Slide found(s.in[d], s.out[d], s.stride[d]);
+    for (long t = 0; t < s.k[d]; ++t) found.look(t, t * s.dil[d] - s.pad[d]);
+    return found.closed();
+}
+// Of the inputs `from`, from + stride, ...: which outputs looked at them.
+inline Slide along_outputs(const Windows &s, int d, long from) {
+    Slide found(s.out[d], from < s.in[d] ? ceil_div(s.in[d] - from, s.stride[d]) : 0, 1);
+    for (long t = 0; t < s.k[d]; ++t) {
+        const long at = from + s.pad[d] - t * s.dil[d];
+        if (at % s.stride[d] == 0) found.look(t, at / s.stride[d]);
+    }
+    return found.closed();
+}
+
+// Number j of a row of a plane is the source's number first + j * step, or 0 outside of [0, size).
+struct Row {
+    long first, step, size, count;
+    long begin() const { return std::min(count, first < 0 ? ceil_div(-first, step) : 0); }
+    long end() const { return std::max(begin(), std::min(count, first < size ? ceil_div(size - first, step) : 0)); }
+};
+
+// A row of pairs: of `low`, and of `high` unless it is nullptr.
+RL_WIDE inline void pair_row(const uint16_t *low, const uint16_t *high, const Row &row, uint32_t *to) {
+    const long begin = row.begin(), end = row.end(), step = row.step;
+    std::fill(to, to + begin, 0u);
+    std::fill(to + end, to + row.count, 0u);
+    const long from = row.first + begin * step, n = end - begin;
+    low += from, to += begin;
+    if (high) high += from;
+    long i = 0;
+    if (step == 1) {
+        for (; i < n; i += 16) {
+            const __mmask16 mask = first_of(n - i);
+            _mm512_mask_storeu_epi32(to + i, mask, joined(low + i, high ? high + i : nullptr, mask));
+        }
+        return;
+    }
+    if (step == 2)
+        for (; i + 16 < n; i += 16) {  // of words of two numbers the lower one, the last of which is not the row's last
+            __m512i x = _mm512_and_si512(_mm512_loadu_si512(low + 2 * i), _mm512_set1_epi32(0xffff));
+            if (high) x = _mm512_or_si512(x, _mm512_slli_epi32(_mm512_loadu_si512(high + 2 * i), 16));
+            _mm512_storeu_si512(to + i, x);
+        }
+    for (; i < n; ++i) to[i] = low[i * step] | (high ? (uint32_t)high[i * step] << 16 : 0u);
+}
+
+RL_WIDE inline void single_row(const uint16_t *from, const Row &row, uint16_t *to) {
+    const long begin = row.begin(), end = row.end(), step = row.step, n = end - begin;
+    std::fill(to, to + begin, (uint16_t)0);
+    std::fill(to + end, to + row.count, (uint16_t)0);
+    from += row.first + begin * step, to += begin;
+    long i = 0;
+    if (step == 1) {
+        std::memcpy(to, from, n * sizeof *to);
+        return;
+    }
+    if (step == 2)
+        for (; i + 16 < n; i += 16) _mm256_storeu_si256(reinterpret_cast<__m256i *>(to + i), _mm512_cvtepi32_epi16(_mm512_loadu_si512(from + 2 * i)));
+    for (; i < n; ++i) to[i] = from[i * step];
+}
+
+// Some rows of outputs of one image, [y, y + rows) of plane z; and how what they look at lies in memory: for each channel, or pair of
+// channels, planes of the kernel's positions in depth and of phases, rows of `pitch` numbers.
+struct Band {
+    const Slide *slide;  // three
+    long z, y, rows;
+
+    long pitch() const { return slide[2].width(); }
+    long high() const { return rows + slide[1].reach; }
+    long plane() const { return high() * pitch(); }
+    long planes() const { return (long)(slide[0].taps.size() * slide[1].phases.size() * slide[2].phases.size()); }
+    long count() const { return (rows - 1) * pitch() + slide[2].count; }  // of positions, those between two rows included
+    // Where a kernel position's plane begins, from the first, for position 0.
+    long place(long d, long h, long w) const {
+        const Slide::Tap &down = slide[1].taps[h], &right = slide[2].taps[w];
+        const long plane_of = (d * (long)slide[1].phases.size() + down.phase) * (long)slide[2].phases.size() + right.phase;
+        return plane_of * plane() + down.ahead * pitch() + right.ahead;
+    }
+    long position(long d, long h, long w, const int64_t *k) const {
+        return (slide[0].taps[d].t * k[1] + slide[1].taps[h].t) * k[2] + slide[2].taps[w].t;
+    }
+
+    // row(where in a channel its numbers begin, or -1 outside; Row), of each row of memory in order.
+    template <class F> RL_MEMBER void each_row(F row) const {
+        for (const Slide::Tap &deep : slide[0].taps) {
+            const long source = slide[0].place(z + deep.ahead, deep.phase);
+            for (size_t h = 0; h < slide[1].phases.size(); ++h)
+                for (size_t w = 0; w < slide[2].phases.size(); ++w)
+                    for (long r = 0; r < high(); ++r) {
+                        const long line = slide[1].place(y + r, h);
+                        const bool in = source >= 0 && source < slide[0].size && line >= 0 && line < slide[1].size;
+                        row(in ? (source * slide[1].size + line) * slide[2].size : -1,
+                            Row{slide[2].place(0, w), slide[2].step, slide[2].size, pitch()});
+                    }
+        }
+    }
+};
+
+// Working memory that begins with a line of the cache.
+struct Lines {
+    Scratch<uint32_t> room;
+    explicit Lines(long count) : room(count + 16) {}
+    uint32_t *get() const { return reinterpret_cast<uint32_t *>(((uintptr_t)room.get() + 63) / 64 * 64); }
+};
+
+constexpr long kSlack = 64;  // numbers that are read behind the last
+
+// Bands of about `most` numbers of a channel at once.
+inline long rows_of_band(const Slide *slide, long most) {
+    const Band whole{slide, 0, 0, slide[1].count};
+    const long each = std::max(1L, whole.planes() * whole.pitch());
+    return std::max(1L, std::min(slide[1].count, most / each - slide[1].reach));
+}
+
+// Numbers between channels: an odd number of cache lines, so that sixteen of them do not meet in one set of the cache.
+inline long apart(long numbers, long line) { return (ceil_div(numbers, line) | 1) * line; }
+
+// A row of 32 sums, with a number that is added to all unless it is nullptr.
+RL_WIDE inline void round_row(const float *sums, const uint16_t *bias, uint16_t *to) {
+    for (long c = 0; c < kSquare; c += 16) {
+        __m512 x = _mm512_loadu_ps(sums + c);
+        if (bias) x = _mm512_add_ps(x, _mm512_castsi512_ps(_mm512_set1_epi32((int)((uint32_t)*bias << 16))));
+        _mm256_store_si256(reinterpret_cast<__m256i *>(to + c), rounded(x));
+    }
+}
+
+// Outputs as one convolution writes them: position (z, y, x) lies at ((z, y, x) * step + from) of an image of `size`.
+struct Target {
+    uint16_t *data;
+    long size[3], step[3], from[3];
+    const uint16_t *bias;  // of each channel, or nullptr
+    long at(long z, long y, long x) const {
+        return ((z * step[0] + from[0]) * size[1] + y * step[1] + from[1]) * size[2] + x * step[2] + from[2];
+    }
+    long area() const { return size[0] * size[1] * size[2]; }
+};
+
+// images (N, G * channels, source) -> (N, G * outputs, target), with weights packed as (G, outputs / 32, taps, blocks of channels, 2, 16, 16).
+template <class Engine> struct Correlation {
+    const Slide *slide;
+    const uint16_t *x;
+    const uint32_t *weights;
+    Target to;
+    long N, G, channels, outputs, taps;
+    const int64_t *k;
+
+    long pairs() const { return ceil_div(channels, 2); }
+    long deep() const { return std::min(kPairs, pairs()); }  // pairs of a block
+    long blocks() const { return ceil_div(pairs(), kPairs); }
+    long source() const { return slide[0].size * slide[1].size * slide[2].size; }
+
+    void run() const {
+        if (slide[0].count == 0 || slide[1].count == 0 || slide[2].count == 0) return;
+        const long room = (1L << 17) / (deep() * blocks()), rows = rows_of_band(slide, room), bands = ceil_div(slide[1].count, rows);
+        const long tall = ceil_div(slide[1].count, bands), strips = ceil_div(outputs, kSquare);
+        const long items = N * G * slide[0].count * bands;
+        const long cuts = threads() > 1 && items < 2 * threads() ? std::min(strips, ceil_div(2 * threads(), items)) : 1;
+        const long work = tall * slide[2].count * ceil_div(outputs, cuts) * channels * taps;
+        parallel_for(items * cuts, 1 + 16 * kGrain / work, [&](long begin, long end) {
+            typename Engine::ReadyFor ready(deep());
+            for (long i = begin; i < end; ++i) {
+                const long one = i / cuts, band = one % bands, z = one / bands % slide[0].count, image = one / bands / slide[0].count;
+                const long y = band * tall, wide = ceil_div(strips, cuts), from = i % cuts * wide;
+                if (y < slide[1].count)
+                    some(Band{slide, z, y, std::min(tall, slide[1].count - y)}, image / G, image % G, from, std::min(strips, from + wide));
+            }
+        });
+    }
+
+    void some(const Band &band, long n, long g, long begin, long end) const {
+        const long channel = apart(band.planes() * band.plane() + kSlack, 16);
+        uint32_t *pairs_of = scratch<uint32_t, 3>(blocks() * deep() * channel);
+        const uint16_t *image = x + (n * G + g) * channels * source();
+        for (long p = 0; p < blocks() * deep(); ++p) pair_channel(band, image, p, pairs_of + p * channel);
+        std::vector<Term> terms;
+        for (size_t d = 0; d < slide[0].taps.size(); ++d)
+            for (size_t h = 0; h < slide[1].taps.size(); ++h)
+                for (size_t w = 0; w < slide[2].taps.size(); ++w)
+                    for (long b = 0; b < blocks(); ++b)
+                        terms.push_back({(band.position(d, h, w, k) * blocks() + b) * 2 * kPairs * 64,
+                                         (b * kPairs * channel + band.place(d, h, w)) * 4});
+        const Strides strides{64, kPairs * 64, channel * 4, 64};
+        float *sums = scratch<float, 3>(kSquare * kSquare);
+        const long all = ceil_div(outputs, kSquare) * kSquare * taps * blocks() * kPairs;
+        for (long strip = begin; strip < end; ++strip) {
+            const uint32_t *a = weights + g * all + strip * kSquare * taps * blocks() * kPairs;
+            const long o = strip * kSquare, rows = std::min(kSquare, outputs - o);
+            for (long q = 0; q < band.count(); q += kSquare) {
+                const long columns = std::min(kSquare, band.count() - q);
+                Engine::block(a, pairs_of + q, terms.data(), (long)terms.size(), strides, deep(), rows > 16, columns > 16, false, sums);
+                write(band, sums, n * G * outputs + g * outputs + o, g * outputs + o, rows, q, columns);
+            }
+        }
+    }
+
+    void pair_channel(const Band &band, const uint16_t *image, long pair, uint32_t *out) const {
+        const uint16_t *low = image + 2 * pair * source(), *high = 2 * pair + 1 < channels ? low + source() : nullptr;
+        if (2 * pair >= channels) low = nullptr;
+        band.each_row([&](long at, const Row &row) {
+            if (low && at >= 0) pair_row(low + at, high ? high + at : nullptr, row, out);
+            else std::fill(out, out + row.count, 0u);
+            out += row.count;
+        });
+        std::fill(out, out + kSlack, 0u);
+    }
+
+    // Rounded sums (rows, columns) of positions from q on to channels of all images from `first` on, whose biases are from `beside` on.
+    void write(const Band &band, const float *sums, long first, long beside, long rows, long q, long columns) const {
+        alignas(64) uint16_t narrow[kSquare];
+        const long pitch = band.pitch(), wide = slide[2].count;
+        for (long r = 0; r < rows; ++r) {
+            round_row(sums + r * kSquare, to.bias ? to.bias + beside + r : nullptr, narrow);
+            uint16_t *out = to.data + (first + r) * to.area();
+            for (long j = 0; j < columns;) {
+                const long row = (q + j) / pitch, c = (q + j) % pitch, run = std::min(columns - j, (c < wide ? wide : pitch) - c);
+                if (c < wide) {
+                    uint16_t *place = out + to.at(band.z, band.y + row, c);
+                    if (to.step[2] == 1) std::memcpy(place, narrow + j, run * sizeof *place);
+                    else
+                        for (long i = 0; i < run; ++i) place[i * to.step[2]] = narrow[j + i];
+                }
+                j += run;
+            }
+        }
+    }
+
+};
+
+// Weights (O, C / G, taps) packed for `Correlation`: rows are outputs and pairs are of channels, or the other way round if `turned`.
+struct Weights {
+    const uint16_t *w;
+    long O, C, G, taps;  // C: of a group
+    bool turned;
+
+    long rows() const { return turned ? C : O / G; }
+    long steps() const { return turned ? O / G : C; }
+    long blocks() const { return ceil_div(ceil_div(steps(), 2), kPairs); }
+    long strips() const { return ceil_div(rows(), kSquare); }
+    long numbers() const { return G * strips() * taps * blocks() * kSquare * kPairs; }
+
+    void pack(uint32_t *to) const {
+        const long row_apart = turned ? taps : C * taps, step_apart = turned ? C * taps : taps, each = blocks() * kSquare * kPairs;
+        parallel_for(G * strips() * kSquare, row_grain(steps() * taps), [&](long begin, long end) {
+            for (long i = begin; i < end; ++i) {
+                const long g = i / (strips() * kSquare), row = i % (strips() * kSquare), r = row % kSquare;
+                uint32_t *out = to + (g * strips() + row / kSquare) * taps * each + r * kPairs;
+                const uint16_t *from = w + g * (O / G) * C * taps + row * row_apart;
+                for (long p = 0; p < blocks() * kPairs; ++p) {
+                    uint32_t *place = out + p / kPairs * kSquare * kPairs + p % kPairs;
+                    const bool low = row < rows() && 2 * p < steps(), high = row < rows() && 2 * p + 1 < steps();
+                    const uint16_t *first = from + 2 * p * step_apart, *second = first + step_apart;
+                    for (long t = 0; t < taps; ++t)
+                        place[t * each] = (low ? first[t] : 0u) | (high ? (uint32_t)second[t] << 16 : 0u);
+                }
+            }
+        });
+    }
+};
+
+// The weight's gradient: sums over positions, which come in pairs, of images and bands (items), some of which are laid out at a time.
+template <class Engine> struct WeightSums {
+    const Windows &s;
+    const Slide *slide;
+    long channels = s.C / s.G, outputs = s.O / s.G, wide = ceil_div(channels, kSquare) * kSquare, tall = ceil_div(outputs, kSquare) * kSquare;
+    long bands = ceil_div(s.out[1], rows_of_band(slide, (1L << 18) / wide)), high = ceil_div(s.out[1], bands);
+    Band largest{slide, 0, 0, high};
+    long channel = apart(largest.planes() * largest.plane() + kSlack, 32);  // numbers between channels
+    long blocks = ceil_div(largest.count(), kSquare);                        // of positions
+    long items = s.N * s.out[0] * bands;
+    long image_size = wide * channel / 2, slope_size = blocks * kPairs * tall;  // in 32-bit numbers
+    long together = std::max(1L, std::min(items, (1L << 18) / (image_size + slope_size)));
+    long sums_size = s.taps() * wide * tall;
+
+    long room() const { return sums_size + together * (image_size + slope_size); }
+
+    void run(const uint16_t *g, const uint16_t *x, uint16_t *w) const {
+        const Lines lines(room());
+        auto *sums = reinterpret_cast<float *>(lines.get());
+        uint32_t *images = lines.get() + sums_size, *slopes = images + together * image_size;
+        for (long group = 0; group < s.G; ++group) {
+            for (long first = 0; first < items; first += together) {
+                const long some = std::min(together, items - first);
+                lay_images(x + group * channels * s.area(), first, some, images);
+                lay_slopes(g + group * outputs * s.length(), first, some, slopes);
+                add(some, reinterpret_cast<const uint16_t *>(images), slopes, first > 0, sums);
+            }
+            round(sums, w + group * outputs * channels * s.taps());
+        }
+    }
+
+    long image_of(long item) const { return item / bands / s.out[0]; }
+    Band band(long item) const { return {slide, item / bands % s.out[0], item % bands * high, high}; }
+
+    void lay_images(const uint16_t *x, long first, long some, uint32_t *to) const {
+        parallel_for(some * wide, row_grain(channel), [&](long begin, long end) {
+            for (long i = begin; i < end; ++i) {
+                const long item = i / wide, c = i % wide;
+                auto *out = reinterpret_cast<uint16_t *>(to + item * image_size) + c * channel;
+                lay_channel(band(first + item), c < channels ? x + (image_of(first + item) * s.C + c) * s.area() : nullptr, out);
+            }
+        });
+    }
+
+    void lay_channel(const Band &here, const uint16_t *from, uint16_t *to) const {
+        uint16_t *const end = to + channel;
+        here.each_row([&](long at, const Row &row) {
+            if (from && at >= 0) single_row(from + at, row, to);
+            else std::fill(to, to + row.count, (uint16_t)0);
+            to += row.count;
+        });
+        std::fill(to, end, (uint16_t)0);
+    }
+
+    // Gradients of the outputs, 0 between rows and where there are none: (blocks, tall / 16, 16 pairs of positions, 16) for each item.
+    void lay_slopes(const uint16_t *g, long first, long some, uint32_t *to) const {
+        const long strips = tall / kPairs, length = blocks * kSquare;
+        parallel_for(some * strips, row_grain(kPairs * length), [&](long begin, long end) {
+            uint16_t *lines = scratch<uint16_t, 3>(kPairs * length);
+            for (long i = begin; i < end; ++i) {
+                const long item = i / strips, o = i % strips * kPairs;
+                lay_lines(band(first + item), g + (image_of(first + item) * s.O + o) * s.length(), std::min(kPairs, outputs - o), lines);
+                pair_lines(lines, to + item * slope_size + o * kPairs);
+            }
+        });
+    }
+
+    void lay_lines(const Band &here, const uint16_t *from, long count, uint16_t *lines) const {
+        const long length = blocks * kSquare, rows = std::min(here.rows, s.out[1] - here.y);
+        std::fill(lines, lines + kPairs * length, (uint16_t)0);
+        for (long o = 0; o < count; ++o)
+            for (long r = 0; r < rows; ++r)
+                std::memcpy(lines + o * length + r * here.pitch(), from + o * s.length() + (here.z * s.out[1] + here.y + r) * s.out[2],
+                            s.out[2] * sizeof *lines);
+    }
+
+    RL_WIDE void pair_lines(const uint16_t *lines, uint32_t *to) const {
+        for (long q = 0; q < blocks; ++q, to += tall * kPairs)
+            turned(
+                16, [&](int i) RL_WIDE { return _mm512_loadu_si512(lines + (i * blocks + q) * kSquare); },
+                [&](int i, __m512i row) RL_WIDE { _mm512_storeu_si512(to + i * 16, row); });
+    }
+
+    // sums (taps, wide / 32, tall / 32, 32 channels, 32 outputs) = or += those of some items.
+    void add(long some, const uint16_t *images, const uint32_t *slopes, bool more, float *sums) const {
+        const long across = wide / kSquare, down = tall / kSquare;
+        const Strides strides{channel * 2, 16 * channel * 2, 64, kPairs * 64};
+        std::vector<Term> terms;
+        for (long item = 0; item < some; ++item)
+            for (long q = 0; q < blocks; ++q) terms.push_back({item * image_size * 4 + q * kSquare * 2, (item * slope_size + q * tall * kPairs) * 4});
+        parallel_for(s.taps() * across * down, 1 + 16 * kGrain / ((long)terms.size() * kSquare * kSquare * kSquare), [&](long begin, long end) {
+            typename Engine::ReadyFor ready(kPairs);
+            for (long i = begin; i < end; ++i) {
+                const long o = i % down * kSquare, c = i / down % across * kSquare, tap = i / down / across;
+                const long place = largest.place(tap / s.k[2] / s.k[1], tap / s.k[2] % s.k[1], tap % s.k[2]);
+                Engine::block(images + c * channel + place, slopes + o * kPairs, terms.data(), (long)terms.size(), strides, kPairs,
+                              channels - c > 16, outputs - o > 16, more, sums + i * kSquare * kSquare);
+            }
+        });
+    }
+
+    void round(const float *sums, uint16_t *w) const {
+        const long across = wide / kSquare, down = tall / kSquare, taps = s.taps();
+        parallel_for(channels, row_grain(outputs * taps), [&](long begin, long end) {
+            alignas(64) uint16_t narrow[kSquare];
+            for (long c = begin; c < end; ++c)
+                for (long i = 0; i < taps * down; ++i) {
+                    const long t = i / down, o = i % down * kSquare;
+                    round_row(sums + (((t * across + c / kSquare) * down + o / kSquare) * kSquare + c % kSquare) * kSquare, nullptr, narrow);
+                    for (long r = 0; r < std::min(kSquare, outputs - o); ++r) w[((o + r) * channels + c) * taps + t] = narrow[r];
+                }
+        });
+    }
+};
+
+template <class Engine> void convolve(const Windows &s, const uint16_t *x, const uint16_t *w, const uint16_t *bias, uint16_t *y) {
+    const Weights weights{w, s.O, s.C / s.G, s.G, s.taps(), false};
+    const Lines packed(weights.numbers());
+    weights.pack(packed.get());
+    const Slide slide[3] = {along_inputs(s, 0), along_inputs(s, 1), along_inputs(s, 2)};
+    const Target to{y, {s.out[0], s.out[1], s.out[2]}, {1, 1, 1}, {0, 0, 0}, bias};
+    Correlation<Engine>{slide, x, packed.get(), to, s.N, s.G, s.C / s.G, s.O / s.G, s.taps(), s.k}.run();
+}
+
+template <class Engine> void convolve_back(const Windows &s, const uint16_t *g, const uint16_t *w, uint16_t *x) {
+    const Weights weights{w, s.O, s.C / s.G, s.G, s.taps(), true};
+    const Lines packed(weights.numbers());
+    weights.pack(packed.get());
+    for (long i = 0; i < s.stride[0] * s.stride[1] * s.stride[2]; ++i) {
+        const long from[3] = {i / s.stride[2] / s.stride[1], i / s.stride[2] % s.stride[1], i % s.stride[2]};
+        const Slide slide[3] = {along_outputs(s, 0, from[0]), along_outputs(s, 1, from[1]), along_outputs(s, 2, from[2])};
+        const Target to{x, {s.in[0], s.in[1], s.in[2]}, {s.stride[0], s.stride[1], s.stride[2]}, {from[0], from[1], from[2]}, nullptr};
+        Correlation<Engine>{slide, g, packed.get(), to, s.N, s.G, s.O / s.G, s.C / s.G, s.taps(), s.k}.run();
+    }
+}
+
+// x (N, C, *in), w (O, C / G, *k), bias (O) or None -> y (N, O, *out)
+template <class Engine> void convolve_all(Array *x_, Array *w_, Array *bias_, Array *y_, Array *windows) {
+    Call call("conv");
+    Windows s(call, windows);
+    call.expect(s.countable(), "sizes that are counted in 32 bits");
+    const auto *x = call.in<uint16_t>("input", x_, s.count("input")), *w = call.in<uint16_t>("weight", w_, s.count("weight"));
+    const auto *bias = call.maybe_in<uint16_t>("bias", bias_, s.O);
+    auto *y = call.out<uint16_t>("output", y_, s.count("output"));
+    call.run([&] { convolve<Engine>(s, x, w, bias, y); });
+}
+
+template <class Engine> void convolve_back_all(Array *g_, Array *w_, Array *x_, Array *windows) {
+    Call call("conv_input");
+    Windows s(call, windows);
+    call.expect(s.countable(), "sizes that are counted in 32 bits");
+    const auto *g = call.in<uint16_t>("output", g_, s.count("output")), *w = call.in<uint16_t>("weight", w_, s.count("weight"));
+    auto *x = call.out<uint16_t>("input", x_, s.count("input"));
+    call.run([&] { convolve_back<Engine>(s, g, w, x); });
+}
+
+template <class Engine> void sum_weights_all(Array *g_, Array *x_, Array *w_, Array *windows) {
+    Call call("conv_weight");
+    Windows s(call, windows);
+    call.expect(s.countable(), "sizes that are counted in 32 bits");
+    const auto *g = call.in<uint16_t>("output", g_, s.count("output")), *x = call.in<uint16_t>("input", x_, s.count("input"));
+    auto *w = call.out<uint16_t>("weight", w_, s.count("weight"));
+    call.run([&] {
+        const Slide slide[3] = {along_inputs(s, 0), along_inputs(s, 1), along_inputs(s, 2)};
+        WeightSums<Engine>{s, slide}.run(g, x, w);
+    });
+}
+
+// Bytes that the product, its adjoint in x ("i") or in w ("w") takes for itself.
+template <class Engine> long pairs_room(Array *windows, int of) {
+    Call call("conv_room");
+    Windows s(call, windows);
+    long bytes = 0;
+    call.run([&] {
+        const Slide slide[3] = {along_inputs(s, 0), along_inputs(s, 1), along_inputs(s, 2)};
+        bytes = 4 * ((char)of == 'w' ? WeightSums<Engine>{s, slide}.room() : Weights{nullptr, s.O, s.C / s.G, s.G, s.taps(), (char)of == 'i'}.numbers());
+    });
+    return bytes;
+}
+
+}  // namespace rl
+
+#define RL_CONVOLUTIONS(ENGINE, SUFFIX)                                                                                       \
+    RL_EXPORT void rl_conv##SUFFIX(Array *x, Array *w, Array *bias, Array *y, Array *windows) {                                \
+        rl::convolve_all<ENGINE>(x, w, bias, y, windows);                                                                      \
+    }                                                                                                                          \
+    RL_EXPORT void rl_conv_input##SUFFIX(Array *g, Array *w, Array *x, Array *windows) {                                       \
+        rl::convolve_back_all<ENGINE>(g, w, x, windows);                                                                       \
+    }                                                                                                                          \
+    RL_EXPORT void rl_conv_weight##SUFFIX(Array *g, Array *x, Array *w, Array *windows) {                                      \
+        rl::sum_weights_all<ENGINE>(g, x, w, windows);                                                                         \
+    }                                                                                                                          \
+    RL_EXPORT long rl_conv_room##SUFFIX(Array *windows, int of) { return rl::pairs_room<ENGINE>(windows, of); }
