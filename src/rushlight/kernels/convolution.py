@@ -100,17 +100,19 @@ def _plan(a: Array, b: Array, *shapes: object) -> tuple[Any, Any]:
 
 @functools.lru_cache(256)
 def _pairs(
-    x: tuple[int, ...], w: tuple[int, ...], out: tuple[int, ...], groups: int, *geometry: tuple[int, ...]
+    adjoint: str, x: tuple[int, ...], w: tuple[int, ...], out: tuple[int, ...], groups: int, *geometry: tuple[int, ...]
 ) -> object:
     """The windows of a convolution of bfloat16 whose numbers are multiplied in pairs; None where float32 does it."""
-    fits = min(w[1], w[0] // groups) >= _CHANNELS and math.prod(out) >= _POSITIONS
+    outputs, channels = w[0] // groups, w[1] * (w[-1] if w[1] < _CHANNELS else 1)
+    added = {"": channels, "input": outputs, "weight": max(channels, outputs)}[adjoint]
+    fits = added >= _CHANNELS and (groups == 1 or min(w[1], outputs) >= _CHANNELS) and math.prod(out) >= _POSITIONS
     return _windows(x, w, out, groups, *geometry) if fits and paddable(x[2:], out, w[2:], *geometry) else None
 
 
-def _plan_of_pairs(dtype: np.dtype[Any], *shapes: Any) -> tuple[Convolutions | None, Any]:
-    """The kernels for numbers of 16 bits, and the windows; None where float32 does it."""
+def _plan_of_pairs(adjoint: str, dtype: np.dtype[Any], *shapes: Any) -> tuple[Convolutions | None, Any]:
+    """The kernels for numbers of 16 bits, and the windows; None where float32 does it.  adjoint: "", "input", "weight"."""
     way = next(iter(ways()), None) if dtype == BFLOAT16 else None
-    windows = None if way is None else _pairs(*shapes)
+    windows = None if way is None else _pairs(adjoint, *shapes)
     return (None, None) if way is None or windows is None else (way.convolutions, windows)
 
 
@@ -134,7 +136,7 @@ def working_bytes(
         (*map(tuple, (x, w, out)), groups, *map(tuple, (stride, padding, dilation))),
     )
     if is_half(dtype):
-        kernels, windows = _plan_of_pairs(dtype, *shapes)
+        kernels, windows = _plan_of_pairs(adjoint, dtype, *shapes)
         if kernels is not None:
             return int(kernels.room(windows, which))
         counts = sum(math.prod(shape) for shape in (x, w, (x[0], w[0], *out)))
@@ -169,7 +171,7 @@ def conv(
     geometry = (tuple(w.shape[2:]), tuple(stride), tuple(padding), tuple(dilation))
     out = reference.out_sizes(x.shape[2:], geometry)
     if is_half(x.dtype):
-        kernels, windows = _plan_of_pairs(x.dtype, x.shape, w.shape, out, groups, *geometry[1:])
+        kernels, windows = _plan_of_pairs("", x.dtype, x.shape, w.shape, out, groups, *geometry[1:])
         if kernels is None:
             wide = None if bias is None else widened(bias)
             return rounded(conv(widened(x), widened(w), stride, padding, dilation, groups, wide), x.dtype)
@@ -217,7 +219,7 @@ def conv_input(
 def _input_of_halves(g: Array, w: Array, shape: tuple[int, ...], geometry: Any, groups: int) -> Array:
     """`conv_input` of 16-bit numbers."""
     _check(g, shape, w.shape, geometry, groups)
-    kernels, windows = _plan_of_pairs(g.dtype, shape, w.shape, g.shape[2:], groups, *geometry)
+    kernels, windows = _plan_of_pairs("input", g.dtype, shape, w.shape, g.shape[2:], groups, *geometry)
     if kernels is None:
         return rounded(conv_input(widened(g), widened(w), shape, *geometry, groups), g.dtype)
     x = np.empty(shape, g.dtype)
@@ -251,7 +253,7 @@ def conv_weight(
 def _weight_of_halves(g: Array, x: Array, shape: tuple[int, ...], geometry: Any, groups: int) -> Array:
     """`conv_weight` of 16-bit numbers."""
     _check(g, x.shape, shape, geometry, groups)
-    kernels, windows = _plan_of_pairs(g.dtype, x.shape, shape, g.shape[2:], groups, *geometry)
+    kernels, windows = _plan_of_pairs("weight", g.dtype, x.shape, shape, g.shape[2:], groups, *geometry)
     if kernels is None:
         return rounded(conv_weight(widened(g), widened(x), shape, *geometry, groups), g.dtype)
     w = np.empty(shape, g.dtype)

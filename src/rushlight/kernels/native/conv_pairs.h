@@ -55,9 +55,12 @@ struct Slide {
     long place(long j, long phase) const { return (j + origin) * step + phases[phase]; }
 };
 
+// Of a few channels, as of a picture, each place of the kernel's rows counts as a channel of its own, so that there are more to pair.
+inline long folds(const Windows &s) { return s.C / s.G < 8 ? s.k[2] : 1; }
+
 inline Slide along_inputs(const Windows &s, int d) {
     Slide found(s.in[d], s.out[d], s.stride[d]);
-    for (long t = 0; t < s.k[d]; ++t) found.look(t, t * s.dil[d] - s.pad[d]);
+    for (long t = 0; t < (d == 2 && folds(s) > 1 ? 1 : s.k[d]); ++t) found.look(t, t * s.dil[d] - s.pad[d]);
     return found.closed();
 }
 // Of the inputs `from`, from + stride, ...: which outputs looked at them.
@@ -74,6 +77,7 @@ inline Slide along_outputs(const Windows &s, int d, long from) {
 struct Row {
     long first, step, size, count;
     long begin() const { return std::min(count, first < 0 ? ceil_div(-first, step) : 0); }
+    Row moved(long by) const { return {first + by, step, size, count}; }
     long end() const { return std::max(begin(), std::min(count, first < size ? ceil_div(size - first, step) : 0)); }
 };
 
@@ -201,8 +205,9 @@ template <class Engine> struct Correlation {
     Target to;
     long N, G, channels, outputs, taps;
     const int64_t *k;
+    long fold = 1, ahead = 1;  // channels that are made of one, and by how much each looks farther ahead than the one before
 
-    long pairs() const { return ceil_div(channels, 2); }
+    long pairs() const { return ceil_div(channels * fold, 2); }
     long deep() const { return std::min(kPairs, pairs()); }  // pairs of a block
     long blocks() const { return ceil_div(pairs(), kPairs); }
     long source() const { return slide[0].size * slide[1].size * slide[2].size; }
@@ -213,7 +218,7 @@ template <class Engine> struct Correlation {
         const long tall = ceil_div(slide[1].count, bands), strips = ceil_div(outputs, kSquare);
         const long items = N * G * slide[0].count * bands;
         const long cuts = threads() > 1 && items < 2 * threads() ? std::min(strips, ceil_div(2 * threads(), items)) : 1;
-        const long work = tall * slide[2].count * ceil_div(outputs, cuts) * channels * taps;
+        const long work = tall * slide[2].count * ceil_div(outputs, cuts) * channels * fold * taps;
         parallel_for(items * cuts, 1 + 16 * kGrain / work, [&](long begin, long end) {
             typename Engine::ReadyFor ready(deep());
             for (long i = begin; i < end; ++i) {
@@ -252,11 +257,19 @@ template <class Engine> struct Correlation {
     }
 
     void pair_channel(const Band &band, const uint16_t *image, long pair, uint32_t *out) const {
-        const uint16_t *low = image + 2 * pair * source(), *high = 2 * pair + 1 < channels ? low + source() : nullptr;
-        if (2 * pair >= channels) low = nullptr;
-        band.each_row([&](long at, const Row &row) {
-            if (low && at >= 0) pair_row(low + at, high ? high + at : nullptr, row, out);
-            else std::fill(out, out + row.count, 0u);
+        const long first = 2 * pair, there = channels * fold - first;
+        const uint16_t *low = image + first / fold * source(), *high = image + (first + 1) / fold * source();
+        uint16_t *rows = scratch<uint16_t, 3>(2 * band.pitch());
+        band.each_row([&](long at, Row row) {
+            if (at < 0 || there < 1) {
+                std::fill(out, out + row.count, 0u);
+            } else if (fold == 1) {
+                pair_row(low + at, there > 1 ? high + at : nullptr, row, out);
+            } else {
+                single_row(low + at, row.moved(first % fold * ahead), rows);
+                if (there > 1) single_row(high + at, row.moved((first + 1) % fold * ahead), rows + row.count);
+                pair_row(rows, there > 1 ? rows + row.count : nullptr, {0, 1, row.count, row.count}, out);
+            }
             out += row.count;
         });
         std::fill(out, out + kSlack, 0u);
@@ -287,28 +300,30 @@ template <class Engine> struct Correlation {
 // Weights (O, C / G, taps) packed for `Correlation`: rows are outputs and pairs are of channels, or the other way round if `turned`.
 struct Weights {
     const uint16_t *w;
-    long O, C, G, taps;  // C: of a group
+    long O, C, G, taps;  // C: of a group; taps: kernel positions, of which each fold of channels has its own
     bool turned;
+    long fold = 1;
 
     long rows() const { return turned ? C : O / G; }
-    long steps() const { return turned ? O / G : C; }
+    long steps() const { return turned ? O / G : C * fold; }
     long blocks() const { return ceil_div(ceil_div(steps(), 2), kPairs); }
     long strips() const { return ceil_div(rows(), kSquare); }
     long numbers() const { return G * strips() * taps * blocks() * kSquare * kPairs; }
 
     void pack(uint32_t *to) const {
-        const long row_apart = turned ? taps : C * taps, step_apart = turned ? C * taps : taps, each = blocks() * kSquare * kPairs;
+        const long all = taps * fold, row_apart = turned ? all : C * all, step_apart = turned ? C * all : all, each = blocks() * kSquare * kPairs;
+        const auto at = [&](long step) { return step / fold * step_apart + step % fold; };
         parallel_for(G * strips() * kSquare, row_grain(steps() * taps), [&](long begin, long end) {
             for (long i = begin; i < end; ++i) {
                 const long g = i / (strips() * kSquare), row = i % (strips() * kSquare), r = row % kSquare;
                 uint32_t *out = to + (g * strips() + row / kSquare) * taps * each + r * kPairs;
-                const uint16_t *from = w + g * (O / G) * C * taps + row * row_apart;
+                const uint16_t *from = w + g * (O / G) * C * all + row * row_apart;
                 for (long p = 0; p < blocks() * kPairs; ++p) {
                     uint32_t *place = out + p / kPairs * kSquare * kPairs + p % kPairs;
                     const bool low = row < rows() && 2 * p < steps(), high = row < rows() && 2 * p + 1 < steps();
-                    const uint16_t *first = from + 2 * p * step_apart, *second = first + step_apart;
+                    const uint16_t *first = from + at(2 * p), *second = from + at(2 * p + 1);
                     for (long t = 0; t < taps; ++t)
-                        place[t * each] = (low ? first[t] : 0u) | (high ? (uint32_t)second[t] << 16 : 0u);
+                        place[t * each] = (low ? first[t * fold] : 0u) | (high ? (uint32_t)second[t * fold] << 16 : 0u);
                 }
             }
         });
@@ -319,7 +334,8 @@ struct Weights {
 template <class Engine> struct WeightSums {
     const Windows &s;
     const Slide *slide;
-    long channels = s.C / s.G, outputs = s.O / s.G, wide = ceil_div(channels, kSquare) * kSquare, tall = ceil_div(outputs, kSquare) * kSquare;
+    long fold = folds(s), taps = s.taps() / fold;
+    long channels = s.C / s.G * fold, outputs = s.O / s.G, wide = ceil_div(channels, kSquare) * kSquare, tall = ceil_div(outputs, kSquare) * kSquare;
     long bands = ceil_div(s.out[1], rows_of_band(slide, (1L << 18) / wide)), high = ceil_div(s.out[1], bands);
     Band largest{slide, 0, 0, high};
     long channel = apart(largest.planes() * largest.plane() + kSlack, 32);  // numbers between channels
@@ -327,7 +343,7 @@ template <class Engine> struct WeightSums {
     long items = s.N * s.out[0] * bands;
     long image_size = wide * channel / 2, slope_size = blocks * kPairs * tall;  // in 32-bit numbers
     long together = std::max(1L, std::min(items, (1L << 18) / (image_size + slope_size)));
-    long sums_size = s.taps() * wide * tall;
+    long sums_size = taps * wide * tall;
 
     long room() const { return sums_size + together * (image_size + slope_size); }
 
@@ -338,11 +354,11 @@ template <class Engine> struct WeightSums {
         for (long group = 0; group < s.G; ++group) {
             for (long first = 0; first < items; first += together) {
                 const long some = std::min(together, items - first);
-                lay_images(x + group * channels * s.area(), first, some, images);
+                lay_images(x + group * channels / fold * s.area(), first, some, images);
                 lay_slopes(g + group * outputs * s.length(), first, some, slopes);
                 add(some, reinterpret_cast<const uint16_t *>(images), slopes, first > 0, sums);
             }
-            round(sums, w + group * outputs * channels * s.taps());
+            round(sums, w + group * outputs * channels * taps);
         }
     }
 
@@ -354,15 +370,16 @@ template <class Engine> struct WeightSums {
             for (long i = begin; i < end; ++i) {
                 const long item = i / wide, c = i % wide;
                 auto *out = reinterpret_cast<uint16_t *>(to + item * image_size) + c * channel;
-                lay_channel(band(first + item), c < channels ? x + (image_of(first + item) * s.C + c) * s.area() : nullptr, out);
+                const uint16_t *from = x + (image_of(first + item) * s.C + c / fold) * s.area();
+                lay_channel(band(first + item), c < channels ? from : nullptr, c % fold * s.dil[2], out);
             }
         });
     }
 
-    void lay_channel(const Band &here, const uint16_t *from, uint16_t *to) const {
+    void lay_channel(const Band &here, const uint16_t *from, long ahead, uint16_t *to) const {
         uint16_t *const end = to + channel;
         here.each_row([&](long at, const Row &row) {
-            if (from && at >= 0) single_row(from + at, row, to);
+            if (from && at >= 0) single_row(from + at, row.moved(ahead), to);
             else std::fill(to, to + row.count, (uint16_t)0);
             to += row.count;
         });
@@ -405,38 +422,51 @@ template <class Engine> struct WeightSums {
         std::vector<Term> terms;
         for (long item = 0; item < some; ++item)
             for (long q = 0; q < blocks; ++q) terms.push_back({item * image_size * 4 + q * kSquare * 2, (item * slope_size + q * tall * kPairs) * 4});
-        parallel_for(s.taps() * across * down, 1 + 16 * kGrain / ((long)terms.size() * kSquare * kSquare * kSquare), [&](long begin, long end) {
+        parallel_for(taps * across * down, 1 + 16 * kGrain / ((long)terms.size() * kSquare * kSquare * kSquare), [&](long begin, long end) {
             typename Engine::ReadyFor ready(kPairs);
             for (long i = begin; i < end; ++i) {
                 const long o = i % down * kSquare, c = i / down % across * kSquare, tap = i / down / across;
-                const long place = largest.place(tap / s.k[2] / s.k[1], tap / s.k[2] % s.k[1], tap % s.k[2]);
+                const long side = s.k[2] / fold, place = largest.place(tap / side / s.k[1], tap / side % s.k[1], tap % side);
                 Engine::block(images + c * channel + place, slopes + o * kPairs, terms.data(), (long)terms.size(), strides, kPairs,
                               channels - c > 16, outputs - o > 16, more, sums + i * kSquare * kSquare);
             }
         });
     }
 
+    // The sums of 32 channels and outputs at a time, turned to (outputs, channels, taps).
     void round(const float *sums, uint16_t *w) const {
-        const long across = wide / kSquare, down = tall / kSquare, taps = s.taps();
-        parallel_for(channels, row_grain(outputs * taps), [&](long begin, long end) {
+        const long across = wide / kSquare, down = tall / kSquare;
+        parallel_for(across * down, row_grain(kSquare * kSquare * taps), [&](long begin, long end) {
+            uint16_t *block = scratch<uint16_t, 3>(kSquare * kSquare * taps);
             alignas(64) uint16_t narrow[kSquare];
-            for (long c = begin; c < end; ++c)
-                for (long i = 0; i < taps * down; ++i) {
-                    const long t = i / down, o = i % down * kSquare;
-                    round_row(sums + (((t * across + c / kSquare) * down + o / kSquare) * kSquare + c % kSquare) * kSquare, nullptr, narrow);
-                    for (long r = 0; r < std::min(kSquare, outputs - o); ++r) w[((o + r) * channels + c) * taps + t] = narrow[r];
+            for (long i = begin; i < end; ++i) {
+                const long c = i % across * kSquare, o = i / across * kSquare, some = std::min(kSquare, channels - c);
+                for (long t = 0; t < taps; ++t)
+                    for (long k = 0; k < some; ++k) {
+                        round_row(sums + ((t * across * down + c / kSquare * down + o / kSquare) * kSquare + k) * kSquare, nullptr, narrow);
+                        for (long r = 0; r < kSquare; ++r) block[(r * some + k) * taps + t] = narrow[r];
+                    }
+                for (long r = 0; r < std::min(kSquare, outputs - o); ++r) {
+                    uint16_t *to = w + (o + r) * channels * taps;
+                    const uint16_t *from = block + r * some * taps;
+                    if (fold == 1) std::memcpy(to + c * taps, from, some * taps * sizeof *w);
+                    else
+                        for (long n = 0; n < some * taps; ++n) to[((c + n / taps) / fold * taps + n % taps) * fold + (c + n / taps) % fold] = from[n];
                 }
+            }
         });
     }
 };
 
 template <class Engine> void convolve(const Windows &s, const uint16_t *x, const uint16_t *w, const uint16_t *bias, uint16_t *y) {
-    const Weights weights{w, s.O, s.C / s.G, s.G, s.taps(), false};
+    const long fold = folds(s), taps = s.taps() / fold;
+    const int64_t k[3] = {s.k[0], s.k[1], s.k[2] / fold};
+    const Weights weights{w, s.O, s.C / s.G, s.G, taps, false, fold};
     const Lines packed(weights.numbers());
     weights.pack(packed.get());
     const Slide slide[3] = {along_inputs(s, 0), along_inputs(s, 1), along_inputs(s, 2)};
     const Target to{y, {s.out[0], s.out[1], s.out[2]}, {1, 1, 1}, {0, 0, 0}, bias};
-    Correlation<Engine>{slide, x, packed.get(), to, s.N, s.G, s.C / s.G, s.O / s.G, s.taps(), s.k}.run();
+    Correlation<Engine>{slide, x, packed.get(), to, s.N, s.G, s.C / s.G, s.O / s.G, taps, k, fold, s.dil[2]}.run();
 }
 
 template <class Engine> void convolve_back(const Windows &s, const uint16_t *g, const uint16_t *w, uint16_t *x) {
@@ -484,13 +514,16 @@ template <class Engine> void sum_weights_all(Array *g_, Array *x_, Array *w_, Ar
 }
 
 // Bytes that the product, its adjoint in x ("i") or in w ("w") takes for itself.
-template <class Engine> long pairs_room(Array *windows, int of) {
+template <class Engine> long conv_room_all(Array *windows, int of) {
     Call call("conv_room");
     Windows s(call, windows);
     long bytes = 0;
     call.run([&] {
         const Slide slide[3] = {along_inputs(s, 0), along_inputs(s, 1), along_inputs(s, 2)};
-        bytes = 4 * ((char)of == 'w' ? WeightSums<Engine>{s, slide}.room() : Weights{nullptr, s.O, s.C / s.G, s.G, s.taps(), (char)of == 'i'}.numbers());
+        const bool turned = (char)of == 'i';
+        const long fold = turned ? 1 : folds(s);
+        const Weights weights{nullptr, s.O, s.C / s.G, s.G, s.taps() / fold, turned, fold};
+        bytes = 4 * ((char)of == 'w' ? WeightSums<Engine>{s, slide}.room() : weights.numbers());
     });
     return bytes;
 }
@@ -507,4 +540,4 @@ template <class Engine> long pairs_room(Array *windows, int of) {
     RL_EXPORT void rl_conv_weight##SUFFIX(Array *g, Array *x, Array *w, Array *windows) {                                      \
         rl::sum_weights_all<ENGINE>(g, x, w, windows);                                                                         \
     }                                                                                                                          \
-    RL_EXPORT long rl_conv_room##SUFFIX(Array *windows, int of) { return rl::pairs_room<ENGINE>(windows, of); }
+    RL_EXPORT long rl_conv_room##SUFFIX(Array *windows, int of) { return rl::conv_room_all<ENGINE>(windows, of); }
