@@ -219,9 +219,10 @@ def conv_input(
 def _input_of_halves(g: Array, w: Array, shape: tuple[int, ...], geometry: Any, groups: int) -> Array:
     """`conv_input` of 16-bit numbers."""
     _check(g, shape, w.shape, geometry, groups)
+    stride, padding, dilation = geometry
     kernels, windows = _plan_of_pairs("input", g.dtype, shape, w.shape, g.shape[2:], groups, *geometry)
     if kernels is None:
-        return rounded(conv_input(widened(g), widened(w), shape, *geometry, groups), g.dtype)
+        return rounded(conv_input(widened(g), widened(w), shape, stride, padding, dilation, groups), g.dtype)
     x = np.empty(shape, g.dtype)
     kernels.conv_input(_bits(g), _bits(w), x.view(np.uint16), windows)
     return x
@@ -253,9 +254,10 @@ def conv_weight(
 def _weight_of_halves(g: Array, x: Array, shape: tuple[int, ...], geometry: Any, groups: int) -> Array:
     """`conv_weight` of 16-bit numbers."""
     _check(g, x.shape, shape, geometry, groups)
+    stride, padding, dilation = geometry
     kernels, windows = _plan_of_pairs("weight", g.dtype, x.shape, shape, g.shape[2:], groups, *geometry)
     if kernels is None:
-        return rounded(conv_weight(widened(g), widened(x), shape, *geometry, groups), g.dtype)
+        return rounded(conv_weight(widened(g), widened(x), shape, stride, padding, dilation, groups), g.dtype)
     w = np.empty(shape, g.dtype)
     kernels.conv_weight(_bits(g), _bits(x), w.view(np.uint16), windows)
     return w
