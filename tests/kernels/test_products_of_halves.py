@@ -12,6 +12,7 @@ import pytest
 import rushlight as torch
 from rushlight.kernels import dispatch
 from rushlight.kernels.matrices import matmul
+from rushlight.kernels.products import wide_product
 
 HALVES = [np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)]
 EPS = {HALVES[0]: 2.0**-11, HALVES[1]: 2.0**-8}
@@ -101,3 +102,15 @@ def test_sums_of_float16_products_and_what_is_added_are_rounded_once(rng: np.ran
     exact = 0.75 * c.double().numpy() + 1.25 * (a.double().numpy() @ b.double().numpy())
     native = dispatch.native(np.dtype(np.float32)) is not None
     assert (abs(found - exact) <= abs(exact) * 2.0**-11 * (1 if native else 3) + 1e-2 * (not native) + 1e-4).all()
+
+
+@pytest.mark.parametrize("half", HALVES, ids=str)
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (7, 33, 5), (128, 300, 70), (0, 4, 3), (4, 0, 3)], ids=str)
+def test_to_float32(rng: np.random.Generator, half: Any, sizes: tuple[int, int, int]) -> None:
+    rows, steps, columns = sizes
+    for turns in itertools.product((False, True), repeat=2):
+        a, b = factor(rng, (), rows, steps, turns[0], half), factor(rng, (), steps, columns, turns[1], half)
+        found = wide_product(a, b)
+        assert found.dtype == np.float32
+        exact, size = a.astype(float) @ b.astype(float), abs(a.astype(float)) @ abs(b.astype(float))
+        np.testing.assert_array_less(abs(found - exact), size * 2.0**-21 + 1e-30)

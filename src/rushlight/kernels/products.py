@@ -32,6 +32,7 @@ class Way(NamedTuple):
 
     name: str
     product: Callable[..., None]
+    wide: Callable[..., None]
     attention: Callable[..., None]
     attention_backward: Callable[..., None]
     panel: int
@@ -50,6 +51,7 @@ def _find_ways(tables: loader.Tables) -> list[Way]:
             Way(
                 "AMX",
                 tiles.product_tiles,
+                tiles.product_wide_tiles,
                 tiles.attention_tiles,
                 tiles.attention_backward_tiles,
                 32,
@@ -64,6 +66,7 @@ def _find_ways(tables: loader.Tables) -> list[Way]:
             Way(
                 "AVX512-BF16",
                 dots.product,
+                dots.product_wide,
                 dots.attention,
                 dots.attention_backward,
                 48,
@@ -101,7 +104,11 @@ def _way(dtype: np.dtype[Any]) -> Way | None:
         tables = loader.tables()
     if _found_of_float16[0] is not tables:
         table = tables.get(("f16", "products"))
-        found = None if table is None else Way("AVX512F", table.product, _refused, _refused, 48, 1, 96, 1)
+        found = (
+            None
+            if table is None
+            else Way("AVX512F", table.product, table.product_wide, _refused, _refused, 48, 1, 96, 1)
+        )
         _found_of_float16 = (tables, found)
     return _found_of_float16[1]
 
@@ -195,7 +202,27 @@ def _run(way: Way, factors: Any, row: Array | None, more: Array | None, out: Arr
     shared = _shares(way, batch, rows, rows * steps * columns)
     some = _panels(way, steps, columns) if shared else 0
     packed = np.empty(_packed_numbers(way, steps, columns), np.uint32) if shared else None
-    way.product(left, right, row, more, out.view(np.uint16), packed, some, turned, right_turned, *sizes, *by)
+    to = out if out.itemsize == 4 else out.view(np.uint16)
+    way.product(left, right, row, more, to, packed, some, turned, right_turned, *sizes, *by)
+
+
+def wide_product(a: Array, b: Array) -> Array:
+    """a @ b in float32, of 16-bit matrices (M, K), (K, N)."""
+    (rows, steps), columns = a.shape, b.shape[1]
+    way = _way(a.dtype) if rows and steps and columns else None
+    if way is None:
+        return np.asarray(widened(a) @ widened(b))
+    out = np.empty((rows, columns), np.float32)
+    _run(
+        way._replace(product=way.wide),
+        (*_laid(a[None]), *_laid(b[None])),
+        None,
+        None,
+        out,
+        (1, rows, steps, columns),
+        (1, 0),
+    )
+    return out
 
 
 _FEW = 8  # rows or columns up to which the other factor is read as it lies

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.kernels.dispatch import Array, contiguous, native
+from rushlight.kernels.dispatch import Array, contiguous, is_half, native
 from rushlight.kernels.native.signatures import exports
+from rushlight.kernels.products import wide_product
 from rushlight.kernels.reference import recurrent as reference
 
 __all__ = ["gru", "gru_backward", "lstm", "lstm_backward", "lstm_cell", "lstm_cell_backward", "rnn", "rnn_backward"]
@@ -214,15 +215,20 @@ def rnn_backward(d_out: Array, d_last: Array, out: Array, steps: Array, w_hh: Ar
     return d_gates, dh
 
 
+def product(a: Array, b: Array) -> Array:
+    """a @ b of matrices over all steps; of 16-bit ones in float32."""
+    return wide_product(a, b) if is_half(a.dtype) else np.asarray(a @ b)
+
+
 def state_weight_gradient(grads: Array, states: Array, first: Array, steps: Array) -> Array:
     """grads.T @ (state that each row starts from): the gradient of the state's weight, in few products."""
     (start, n), (end, least) = steps[0].tolist(), steps[-1].tolist()
     if least == n:  # all steps have n rows: the states are the rows of the step before
-        head = grads[start : start + n].T @ first[:n]
+        head = product(grads[start : start + n].T, first[:n])
         if len(steps) > 1:
-            head += grads[n:].T @ states[:-n] if start == 0 else grads[:-n].T @ states[n:]
+            head += product(grads[n:].T, states[:-n]) if start == 0 else product(grads[:-n].T, states[n:])
         return head
     parts = reference.previous(states, first, _pairs(steps))
     if end < start:
         parts.reverse()
-    return grads.T @ np.concatenate(parts)
+    return product(grads.T, np.concatenate(parts))

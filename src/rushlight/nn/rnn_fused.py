@@ -16,7 +16,8 @@ from rushlight.basics.arrays import Array
 from rushlight.basics.state import modes, special
 from rushlight.engine.modes import enable_grad
 from rushlight.kernels import recurrent as kernels
-from rushlight.kernels.dispatch import is_half, up
+from rushlight.kernels.dispatch import is_half, rounded, up
+from rushlight.kernels.recurrent import product
 from rushlight.kernels.rows import add_row, sum_rows
 from rushlight.levels import owned
 from rushlight.nn import recurrent
@@ -41,9 +42,10 @@ class Weights:
         return [part for part in (getattr(self, name) for name in self.__slots__) if part is not None]
 
     def wide(self) -> Weights:
-        """The same with 16-bit weights in float32."""
+        """The same with 16-bit weights in float32, but that of the inputs, whose products are made of 16 bits."""
         found = Weights.__new__(Weights)
-        for name in self.__slots__:
+        found.w_ih = self.w_ih
+        for name in ("b_hh", "b_ih", "w_hh", "w_hr"):
             setattr(found, name, up(getattr(self, name))[0])
         return found
 
@@ -60,15 +62,15 @@ class Plan:
     def forward(self, x: Any, state: Any, w: Weights, keep: bool) -> tuple[Any, Any, Any]:
         """On arrays: outputs, last state, and what backward needs beside them.
 
-        16-bit sequences are computed in float32, and rounded at the end.
+        16-bit sequences are computed in float32, and rounded at the end; only their inputs' product is of 16 bits.
         """
         if is_half(x.dtype):
-            found = self._forward(up(x)[0], up(*state), w.wide(), keep)
+            found = self._forward(x, up(*state), w.wide(), keep)
             return _narrow(found[0], x.dtype), *(tuple(_narrow(a, x.dtype) for a in arrays) for arrays in found[1:])
         return self._forward(x, state, w, keep)
 
     def _forward(self, x: Array, state: list[Array], w: Weights, keep: bool) -> tuple[Any, Any, Any]:
-        gates = x @ w.w_ih.T
+        gates = product(x, w.w_ih.T)
         if w.b_ih is not None:
             add_row(gates, w.b_ih if self.mode == "GRU" else w.b_ih + w.b_hh)
         if self.mode == "LSTM":
@@ -85,13 +87,15 @@ class Plan:
     ) -> tuple[Any, Any, Any]:
         """On arrays: gradients of the inputs' part of the gates, of the weights but w_ih, and of the first state.
 
-        Of 16-bit sequences all are in float32.
+        Of 16-bit sequences all are in float32; slopes are rounded where they are factors of a product over all steps.
         """
-        if is_half(out.dtype):
+        half, first = out.dtype if is_half(out.dtype) else None, state[0]
+        if half is None:
+            d_gates, d_state, dw_hr, d_new = self._slopes(d_out, d_last, kept, out, state, w)
+        else:
             d_out, *d_last = up(d_out, *d_last)
-            kept, out, state, w = up(*kept), up(out)[0], up(*state), w.wide()
-        d_gates, d_state, dw_hr, d_new = self._slopes(d_out, d_last, kept, out, state, w)
-        dw_hh = kernels.state_weight_gradient(d_gates, out, state[0], self.steps)
+            d_gates, d_state, dw_hr, d_new = self._slopes(d_out, d_last, up(*kept), up(out)[0], up(*state), w.wide())
+        dw_hh = kernels.state_weight_gradient(as_factor(d_gates, half), out, first, self.steps)
         db_hh = sum_rows(d_gates) if self.bias else None
         db_ih = db_hh
         if d_new is not None:
@@ -119,9 +123,9 @@ class Plan:
 
     def products(self, d_gates: Array, x: Array, w_ih: Array, needs: tuple[bool, bool]) -> tuple[Any, Any]:
         """On arrays: gradients of the inputs and of w_ih."""
-        x, w_ih = up(x, w_ih)
-        dx = d_gates @ w_ih if needs[0] else None
-        return dx, d_gates.T @ np.ascontiguousarray(x) if needs[1] else None
+        d_gates = as_factor(d_gates, x.dtype if is_half(x.dtype) else None)
+        dx = product(d_gates, w_ih) if needs[0] else None
+        return dx, product(d_gates.T, np.ascontiguousarray(x)) if needs[1] else None
 
     def recorded(self, x: Tensor, state: tuple[Tensor, ...], parts: object) -> tuple[Any, Any]:
         """The same from operators, on tensors: outputs and last state."""
@@ -132,9 +136,16 @@ class Plan:
         return recurrent.joined(outputs), last
 
 
+def as_factor(slopes: Array, half: Any) -> Array:
+    """Slopes in float32 as a factor beside numbers of 16 bits, or as they are where `half` is None."""
+    return slopes if half is None else rounded(slopes, half)
+
+
 def _narrow(array: Array | None, dtype: Any) -> Any:
     """`array`, or None, in `dtype`: copied only where it has another."""
-    return array if array is None else array.astype(dtype, copy=False)
+    if array is None or array.dtype == dtype:
+        return array
+    return rounded(array, dtype) if is_half(dtype) else array.astype(dtype)
 
 
 class _Layer(Function):

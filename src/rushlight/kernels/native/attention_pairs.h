@@ -149,6 +149,12 @@ void attend_backward_all(Array *g_, Array *q, Array *k, Array *v, Array *mask, A
         rl::multiply_all<ENGINE>("product", a, b, row, more, out, packed, some, a_turned, b_turned, batch, rows, steps,        \
                                  columns, alpha, beta);                                                                        \
     }                                                                                                                          \
+    RL_EXPORT void rl_product_wide##SUFFIX(Array *a, Array *b, Array *row, Array *more, Array *out, Array *packed, long some,    \
+                                           int a_turned, int b_turned, long batch, long rows, long steps, long columns,          \
+                                           double alpha, double beta) {                                                          \
+        rl::multiply_all<ENGINE, float>("product", a, b, row, more, out, packed, some, a_turned, b_turned, batch, rows, steps,    \
+                                        columns, alpha, beta);                                                                    \
+    }                                                                                                                          \
     RL_EXPORT void rl_attention##SUFFIX(Array *q, Array *k, Array *v, Array *mask, Array *out, Array *lse, int causal,         \
                                         double scale) {                                                                        \
         rl::attend_all<ENGINE>(q, k, v, mask, out, lse, causal, scale);                                                        \

@@ -197,6 +197,7 @@ template <class Engine> struct Product {
     const uint16_t *bias;       // (N), or nullptr
     const uint16_t *more;       // (B, M, N), or nullptr: result = alpha * product + beta * more
     float alpha, beta;
+    bool wide;  // whether the result is float32
 
     long pairs() const { return Engine::pairs(steps); }
     long panels() const { return ceil_div(columns, kPanel); }
@@ -207,6 +208,10 @@ template <class Engine> struct Product {
     void write(const float *sums, long first, long count, long panel, uint16_t *out, const uint16_t *beside) const {
         using Number = typename Engine::Number;
         const long width = std::min(kPanel, columns - panel * kPanel), at = first * columns + panel * kPanel;
+        if (wide) {
+            for (long r = 0; r < count; ++r) std::memcpy(reinterpret_cast<float *>(out) + at + r * columns, sums + r * kPanel, width * sizeof *sums);
+            return;
+        }
         uint16_t *to = out + at;
         if (beside) store_mixed<Number>(sums, kPanel, beside + at, alpha, beta, count, width, to, columns);
         else if (bias) store_more<Number>(sums, kPanel, bias + panel * kPanel, count, width, to, columns);
@@ -283,9 +288,10 @@ template <class Engine> struct Product {
     }
 };
 
-// a (B, M, K), or (B, K, M) if turned; b (B, K, N), or (B, N, K) if turned; row (N) or None; more (B, M, N) or None; out (B, M, N); packed: room for
+// a (B, M, K), or (B, K, M) if turned; b (B, K, N), or (B, N, K) if turned; row (N) or None; more (B, M, N) or None; out (B, M, N), of 16 bits or
+// float32, to which nothing is added; packed: room for
 // `some` panels of a right factor, and 16 numbers for its alignment, if it is shared among threads, else None.
-template <class Engine>
+template <class Engine, class Out = uint16_t>
 void multiply_all(const char *name, Array *a_, Array *b_, Array *row_, Array *more_, Array *out_, Array *packed_, long some, bool a_turned,
                   bool b_turned, long batch, long rows, long steps, long columns, double alpha, double beta) {
     Call call(name);
@@ -293,11 +299,14 @@ void multiply_all(const char *name, Array *a_, Array *b_, Array *row_, Array *mo
     auto b = call.rows<const uint16_t>("right", b_, 1, batch, b_turned ? columns : steps, b_turned ? steps : columns);
     const uint16_t *row = call.maybe_in<uint16_t>("row", row_, columns);
     const uint16_t *more = call.maybe_in<uint16_t>("added", more_, batch, rows, columns);
-    uint16_t *out = call.out<uint16_t>("out", out_, batch, rows, columns);
-    const Product<Engine> product{rows, columns, steps, row, more, (float)alpha, (float)beta};
+    constexpr bool kWide = sizeof(Out) == sizeof(float);
+    auto *out = reinterpret_cast<uint16_t *>(call.out<Out>("out", out_, batch, rows, columns));
+    call.expect(!kWide || (!row && !more), "nothing that is added");
+    const Product<Engine> product{rows, columns, steps, row, more, (float)alpha, (float)beta, kWide};
     uint32_t *packed = call.maybe_out<uint32_t>("packed", packed_, 16 + some * product.pairs() * Engine::kPanel);
     call.expect(!packed || some > 0, "panels");
     call.expect(steps > 0 && rows > 0 && columns > 0 && a.row < (1L << 26) && b.row < (1L << 26), "sizes of a product");
+    const auto result = [&](long i) { return out + i * rows * columns * (kWide ? 2 : 1); };
     const auto beside = [&](long i) { return more ? more + i * rows * columns : nullptr; };
     call.run([&] {
         if (rows <= Engine::kTall) {
@@ -306,7 +315,7 @@ void multiply_all(const char *name, Array *a_, Array *b_, Array *row_, Array *mo
             parallel_for(batch * cuts, 1 + 16 * kGrain / work, [&](long begin, long end) {
                 for (long n = begin; n < end; ++n) {
                     const long i = n / cuts, from = n % cuts * wide, to = std::min(from + wide, product.panels());
-                    if (from < to) product.low(factor(a, i, a_turned), factor(b, i, b_turned), from, to, out + i * rows * columns, beside(i));
+                    if (from < to) product.low(factor(a, i, a_turned), factor(b, i, b_turned), from, to, result(i), beside(i));
                 }
             });
             return;
@@ -314,12 +323,12 @@ void multiply_all(const char *name, Array *a_, Array *b_, Array *row_, Array *mo
         if (packed) {
             packed = reinterpret_cast<uint32_t *>(((uintptr_t)packed + 63) / 64 * 64);
             for (long i = 0; i < batch; ++i)
-                product.on_all_threads(factor(a, i, a_turned), factor(b, i, b_turned), packed, some, out + i * rows * columns, beside(i));
+                product.on_all_threads(factor(a, i, a_turned), factor(b, i, b_turned), packed, some, result(i), beside(i));
             return;
         }
         parallel_for(batch, 1 + 16 * kGrain / (rows * columns * steps), [&](long begin, long end) {
             for (long i = begin; i < end; ++i)
-                product.here(factor(a, i, a_turned), factor(b, i, b_turned), out + i * rows * columns, beside(i));
+                product.here(factor(a, i, a_turned), factor(b, i, b_turned), result(i), beside(i));
         });
     });
 }

@@ -80,4 +80,8 @@ RL_EXPORT void rl_product_f16(Array *a, Array *b, Array *row, Array *more, Array
                               long batch, long rows, long steps, long columns, double alpha, double beta) {
     rl::multiply_all<rl::Singles>("product", a, b, row, more, out, packed, some, a_turned, b_turned, batch, rows, steps, columns, alpha, beta);
 }
+RL_EXPORT void rl_product_wide_f16(Array *a, Array *b, Array *row, Array *more, Array *out, Array *packed, long some, int a_turned, int b_turned,
+                              long batch, long rows, long steps, long columns, double alpha, double beta) {
+    rl::multiply_all<rl::Singles, float>("product", a, b, row, more, out, packed, some, a_turned, b_turned, batch, rows, steps, columns, alpha, beta);
+}
 #endif

@@ -89,6 +89,7 @@ ROWS: dict[str, str] = {}
 # N; alpha and beta
 BFLOAT16: dict[str, str] = {
     "product": "aaaaaanii" + "nnnn" + "dd",
+    "product_wide": "aaaaaanii" + "nnnn" + "dd",  # to float32
     "attention": "aaaaaaid",
     "attention_backward": "a" * 9 + "id",
     # conv_pairs.h: as `conv` (kernels/convolution.py), the first with a bias or None
@@ -101,7 +102,7 @@ BFLOAT16: dict[str, str] = {
 TILES: dict[str, str] = {"leave": ">n"} | {f"{name}_tiles": letters for name, letters in BFLOAT16.items()}
 
 # ``rl_<name>_f16`` on processors with AVX-512.  product_halves.cpp
-FLOAT16: dict[str, str] = {"product": BFLOAT16["product"]}
+FLOAT16: dict[str, str] = {name: BFLOAT16[name] for name in ("product", "product_wide")}
 
 
 def exports(**letters: str) -> None:
