@@ -22,7 +22,7 @@ from rushlight.ops.shape.reshape import permute_op, reshape_op
 from rushlight.tensor import Tensor
 
 
-@op(aten=("im2col",), aten_call="columns", linear=True, batch=families.images)
+@op(aten=("im2col",), aten_call="columns", half=None, linear=True, batch=families.images)
 def im2col_op(input: Array, geometry: tuple[Any, ...]) -> Array:
     """Windows of input (N, C, *S) as columns: (N, C * K, L)"""
     return backend.im2col(input, geometry)

@@ -206,6 +206,7 @@ def native_dropout_backward(grad_output: Tensor, mask: Tensor, scale: float) -> 
 
 @op(
     name="feature_dropout",
+    half=None,
     grads={"input": lambda g, noise: by_channel(g, noise)},
     shape=shapes.same,
     repeatable=True,

@@ -17,6 +17,7 @@ from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import as_int, numpy_names
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import NAMESPACES, along, function, op
+from rushlight.kernels.dispatch import is_half, rounded, summed_in, widened
 from rushlight.kernels.reference.norms import beside_mean
 from rushlight.kernels.rows import across
 from rushlight.kernels.sums import joined
@@ -58,18 +59,20 @@ def _long(shape: tuple[int, ...], dim: tuple[int, ...] | None) -> bool:
 
 
 def squared_deviations(x: Array, dim: tuple[int, ...] | None, keepdim: bool) -> Array:
-    """The sum of |x - mean|**2 over `dim`.  Where all lies so near to the mean that its rounding counts, this is taken off."""
-    found = joined("squared_deviations", x, dim, keepdim) if x.size <= FEW or _long(x.shape, dim) else None
+    """The sum of |x - mean|**2 over `dim`, of 16 bits in float32.  Where all lies so near to the mean that its rounding counts, this is taken off."""
+    wide = summed_in(x.dtype)
+    found = joined("squared_deviations", x, dim, keepdim, wide) if x.size <= FEW or _long(x.shape, dim) else None
     if found is not None:
         return found
+    x = x if x.dtype == wide else widened(x)
     n = max(count(x.shape, dim), 1)
     middle = fold(np.add, x, dim, True) / n
     total = fold_of(np.add, squared_distance, x, dim, keepdim, middle)
     if not beside_mean(total, middle.reshape(total.shape), n):
         return total
     middle += fold_of(np.add, np.subtract, x, dim, True, middle) / n  # of a constant this is exact
-    rounded = fold_of(np.add, np.subtract, x, dim, True, middle) / n
-    return fold_of(np.add, lambda x, m, r: squared_distance(x - m, r), x, dim, keepdim, middle, rounded)
+    rest = fold_of(np.add, np.subtract, x, dim, True, middle) / n
+    return fold_of(np.add, lambda x, m, r: squared_distance(x - m, r), x, dim, keepdim, middle, rest)
 
 
 def deviations(x: object, dim: tuple[int, ...] | None) -> Any:
@@ -77,11 +80,16 @@ def deviations(x: object, dim: tuple[int, ...] | None) -> Any:
     off = x - mean_op(x, dim, True)
     if getattr(raw(off), "interpreted", False) or raw(off).dtype.itemsize == 2:
         return off
-    rounded = fold(np.add, raw(off), dim, True) / max(count(raw(off).shape, dim), 1)
-    rounded = np.where(np.isfinite(rounded), rounded, 0)
+    rest = fold(np.add, raw(off), dim, True) / max(count(raw(off).shape, dim), 1)
+    rest = np.where(np.isfinite(rest), rest, 0)
     if isinstance(off, np.ndarray):
-        return np.subtract(off, rounded, out=off)
-    return off - wrap(np.asarray(rounded))
+        return np.subtract(off, rest, out=off)
+    return off - wrap(np.asarray(rest))
+
+
+def narrow(found: Array, input: Array) -> Array:
+    """What was computed of `input`, in 16 bits where that is."""
+    return rounded(found, input.dtype) if is_half(input.dtype) else found
 
 
 def divided(total: Array, shape: tuple[int, ...], dim: tuple[int, ...] | None, correction: float) -> Any:
@@ -95,13 +103,14 @@ def divided(total: Array, shape: tuple[int, ...], dim: tuple[int, ...] | None, c
 
 @op(
     aten=("var.correction",),
+    half=None,
     aten_gradient="variance",
     shape=shapes.real_reduction,
     batch=families.shifted,
 )
 def var_op(input: Array, dim: tuple[int, ...] | None, correction: float, keepdim: bool) -> Array:
     """The variance over `dim`: squared deviations from the mean divided by N - correction.  (*) -> (*) real"""
-    return divided(squared_deviations(input, dim, keepdim), input.shape, dim, correction)
+    return narrow(divided(squared_deviations(input, dim, keepdim), input.shape, dim, correction), input)
 
 
 def _var_raw(g: Array, input: Array, dim: tuple[int, ...] | None, correction: float, keepdim: bool) -> Array:
@@ -152,13 +161,15 @@ def limits(x: object, dtype: dtype | None) -> Any:
 
 @op(
     aten=("std.correction",),
+    half=None,
     aten_gradient="deviation",
     shape=shapes.real_reduction,
     batch=families.shifted,
 )
 def std_op(input: Array, dim: tuple[int, ...] | None, correction: float, keepdim: bool) -> Array:
     """The square root of the variance over `dim`.  (*) -> (*) real"""
-    return np.sqrt(divided(squared_deviations(input, dim, keepdim), input.shape, dim, correction))
+    found = np.sqrt(divided(squared_deviations(input, dim, keepdim), input.shape, dim, correction))
+    return narrow(found, input)
 
 
 def _std_raw(g: Array, input: Array, out: Array, dim: tuple[int, ...], correction: float, keepdim: bool) -> Array:
@@ -199,6 +210,7 @@ def with_mean(
 
 @op(
     aten=("var_mean.correction",),
+    half=None,
     outputs=("var", "mean"),
     shape=shapes.variance_and_mean,
     batch=families.shifted,
@@ -206,7 +218,7 @@ def with_mean(
 def var_mean_op(input: Array, dim: tuple[int, ...], correction: float, keepdim: bool) -> tuple[Array, ...]:
     """The variance and the mean over `dim`.  (*) -> (*) real, (*)"""
     free = divided(squared_deviations(input, dim, keepdim), input.shape, dim, correction)
-    return free, mean_op(input, dim, keepdim)
+    return narrow(free, input), mean_op(input, dim, keepdim)
 
 
 @var_mean_op.grad("input")
@@ -216,6 +228,7 @@ def _(gs: list[Any], input: Array | Tensor, dim: tuple[int, ...], correction: fl
 
 @op(
     aten=("std_mean.correction",),
+    half=None,
     outputs=("result0", "mean"),
     shape=shapes.variance_and_mean,
     batch=families.shifted,
@@ -223,7 +236,7 @@ def _(gs: list[Any], input: Array | Tensor, dim: tuple[int, ...], correction: fl
 def std_mean_op(input: Array, dim: tuple[int, ...], correction: float, keepdim: bool) -> tuple[Array, ...]:
     """The standard deviation and the mean over `dim`.  (*) -> (*) real, (*)"""
     free = divided(squared_deviations(input, dim, keepdim), input.shape, dim, correction)
-    return np.sqrt(free), mean_op(input, dim, keepdim)
+    return narrow(np.sqrt(free), input), mean_op(input, dim, keepdim)
 
 
 @std_mean_op.grad("input")
