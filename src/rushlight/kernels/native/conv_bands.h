@@ -34,7 +34,6 @@ struct Slide {
         for (Tap &tap : taps) tap.ahead -= origin;
         return std::move(*this);
     }
-    long width() const { return count + reach; }
     // The source's number that place j of a plane of this phase has.
     long place(long j, long phase) const { return (j + origin) * step + phases[phase]; }
 };
@@ -105,17 +104,21 @@ RL_WIDE inline void single_row(const uint16_t *from, const Row &row, uint16_t *t
     for (; i < n; ++i) to[i] = from[i * step];
 }
 
-// Some rows of outputs of one image, [y, y + rows) of plane z; and how what they look at lies in memory: for each channel, or pair of
+// Some outputs of one image, rows [y, y + rows) of plane z and in these [x, x + columns); and how what they look at lies in memory: for each channel, or pair of
 // channels, planes of the kernel's positions in depth and of phases, rows of `pitch` numbers.
 struct Band {
     const Slide *slide;  // three
-    long z, y, rows;
+    long z, y, x, rows, columns;
 
-    long pitch() const { return slide[2].width(); }
+    long pitch() const { return columns + slide[2].reach; }
     long high() const { return rows + slide[1].reach; }
     long plane() const { return high() * pitch(); }
     long planes() const { return (long)(slide[0].taps.size() * slide[1].phases.size() * slide[2].phases.size()); }
-    long count() const { return (rows - 1) * pitch() + slide[2].count; }  // of positions, those between two rows included
+    long count() const { return (rows - 1) * pitch() + columns; }  // of positions, those between two rows included
+    // What of it there is: less where it reaches beyond the outputs, none or less where it lies behind them.
+    Band inside() const {
+        return {slide, z, y, x, std::min(rows, slide[1].count - y), std::min(columns, slide[2].count - x)};
+    }
     // Where a kernel position's plane begins, from the first, for position 0.
     long place(long d, long h, long w) const {
         const Slide::Tap &down = slide[1].taps[h], &right = slide[2].taps[w];
@@ -136,7 +139,7 @@ struct Band {
                         const long line = slide[1].place(y + r, h);
                         const bool in = source >= 0 && source < slide[0].size && line >= 0 && line < slide[1].size;
                         row(in ? (source * slide[1].size + line) * slide[2].size : -1,
-                            Row{slide[2].place(0, w), slide[2].step, slide[2].size, pitch()});
+                            Row{slide[2].place(x, w), slide[2].step, slide[2].size, pitch()});
                     }
         }
     }
@@ -144,12 +147,25 @@ struct Band {
 
 constexpr long kSlack = 64;  // numbers that are read behind the last
 
-// Bands of about `most` numbers of a channel at once.
-inline long rows_of_band(const Slide *slide, long most) {
-    const Band whole{slide, 0, 0, slide[1].count};
-    const long each = std::max(1L, whole.planes() * whole.pitch());
-    return std::max(1L, std::min(slide[1].count, most / each - slide[1].reach));
-}
+// An image's outputs in bands of one size, of which the last ones may reach beyond: about `most` numbers of a channel at once.
+struct Bands {
+    const Slide *slide;
+    long rows, columns, down, across;
+
+    Bands(const Slide *slide_, long most) : slide(slide_) {
+        const Slide &high = slide[1], &wide = slide[2];
+        const long planes = std::max(1L, Band{slide, 0, 0, 0, 1, 1}.planes());
+        columns = std::min(wide.count, std::max(kLeast, most / planes / (high.reach + 1) - wide.reach));
+        rows = std::max(1L, std::min(high.count, most / planes / (columns + wide.reach) - high.reach));
+        down = ceil_div(high.count, rows), across = ceil_div(wide.count, columns);
+        rows = ceil_div(high.count, down), columns = ceil_div(wide.count, across);
+    }
+    static constexpr long kLeast = 256;  // columns: fewer are not worth what lies beside them
+
+    long count() const { return slide[0].count * down * across; }
+    Band band(long i) const { return {slide, i / across / down, i / across % down * rows, i % across * columns, rows, columns}; }
+    Band largest() const { return band(0); }
+};
 
 // Numbers between channels: an odd number of cache lines, so that sixteen of them do not meet in one set of the cache.
 inline long apart(long numbers, long line) { return (ceil_div(numbers, line) | 1) * line; }

@@ -64,18 +64,16 @@ template <class Engine> struct Correlation {
 
     void run() const {
         if (slide[0].count == 0 || slide[1].count == 0 || slide[2].count == 0) return;
-        const long room = (1L << 17) / (deep() * blocks()), rows = rows_of_band(slide, room), bands = ceil_div(slide[1].count, rows);
-        const long tall = ceil_div(slide[1].count, bands), strips = ceil_div(outputs, kSquare);
-        const long items = N * G * slide[0].count * bands;
+        const Bands bands(slide, (1L << 17) / (deep() * blocks()));
+        const long strips = ceil_div(outputs, kSquare), items = N * G * bands.count();
         const long cuts = threads() > 1 && items < 2 * threads() ? std::min(strips, ceil_div(2 * threads(), items)) : 1;
-        const long work = tall * slide[2].count * ceil_div(outputs, cuts) * channels * fold * taps;
+        const long wide = ceil_div(strips, cuts), work = bands.rows * bands.columns * std::min(wide * kSquare, outputs) * channels * fold * taps;
         parallel_for(items * cuts, 1 + 16 * kGrain / work, [&](long begin, long end) {
             typename Engine::ReadyFor ready(deep());
             for (long i = begin; i < end; ++i) {
-                const long one = i / cuts, band = one % bands, z = one / bands % slide[0].count, image = one / bands / slide[0].count;
-                const long y = band * tall, wide = ceil_div(strips, cuts), from = i % cuts * wide;
-                if (y < slide[1].count)
-                    some(Band{slide, z, y, std::min(tall, slide[1].count - y)}, image / G, image % G, from, std::min(strips, from + wide));
+                const long image = i / cuts / bands.count(), from = i % cuts * wide;
+                const Band band = bands.band(i / cuts % bands.count()).inside();
+                if (band.rows > 0 && band.columns > 0) some(band, image / G, image % G, from, std::min(strips, from + wide));
             }
         });
     }
@@ -125,26 +123,39 @@ template <class Engine> struct Correlation {
         std::fill(out, out + kSlack, 0u);
     }
 
+    // Neighbouring positions of a row: from which on, how many, where they lie in a channel of the target.
+    struct Run {
+        long first, count, at;
+    };
+
+    // Those of `columns` positions from q on; how many there are.
+    long runs_of(const Band &band, long q, long columns, Run *runs) const {
+        const long pitch = band.pitch(), wide = band.columns;
+        long found = 0;
+        for (long j = 0; j < columns;) {
+            const long row = (q + j) / pitch, c = (q + j) % pitch, count = std::min(columns - j, (c < wide ? wide : pitch) - c);
+            if (c < wide) runs[found++] = {j, count, to.at(band.z, band.y + row, band.x + c)};
+            j += count;
+        }
+        return found;
+    }
+
     // Rounded sums (rows, columns) of positions from q on to channels of all images from `first` on, whose biases are from `beside` on.
     void write(const Band &band, const float *sums, long first, long beside, long rows, long q, long columns) const {
         alignas(64) uint16_t narrow[kSquare];
-        const long pitch = band.pitch(), wide = slide[2].count;
+        Run runs[kSquare];
+        const long count = runs_of(band, q, columns, runs), step = to.step[2];
         for (long r = 0; r < rows; ++r) {
             round_row(sums + r * kSquare, to.bias ? to.bias + beside + r : nullptr, narrow);
             uint16_t *out = to.data + (first + r) * to.area();
-            for (long j = 0; j < columns;) {
-                const long row = (q + j) / pitch, c = (q + j) % pitch, run = std::min(columns - j, (c < wide ? wide : pitch) - c);
-                if (c < wide) {
-                    uint16_t *place = out + to.at(band.z, band.y + row, c);
-                    if (to.step[2] == 1) std::memcpy(place, narrow + j, run * sizeof *place);
-                    else
-                        for (long i = 0; i < run; ++i) place[i * to.step[2]] = narrow[j + i];
-                }
-                j += run;
+            for (long i = 0; i < count; ++i) {
+                const uint16_t *from = narrow + runs[i].first;
+                if (step == 1) std::memcpy(out + runs[i].at, from, runs[i].count * sizeof *out);
+                else
+                    for (long j = 0; j < runs[i].count; ++j) out[runs[i].at + j * step] = from[j];
             }
         }
     }
-
 };
 
 // Weights (O, C / G, taps) packed for `Correlation`: rows are outputs and pairs are of channels, or the other way round if `turned`.
@@ -161,22 +172,38 @@ struct Weights {
     long numbers() const { return G * strips() * taps * blocks() * kSquare * kPairs; }
 
     void pack(uint32_t *to) const {
-        const long all = taps * fold, row_apart = turned ? all : C * all, step_apart = turned ? C * all : all, each = blocks() * kSquare * kPairs;
-        const auto at = [&](long step) { return step / fold * step_apart + step % fold; };
+        const long each = blocks() * kSquare * kPairs;
         parallel_for(G * strips() * kSquare, row_grain(steps() * taps), [&](long begin, long end) {
             for (long i = begin; i < end; ++i) {
-                const long g = i / (strips() * kSquare), row = i % (strips() * kSquare), r = row % kSquare;
-                uint32_t *out = to + (g * strips() + row / kSquare) * taps * each + r * kPairs;
-                const uint16_t *from = w + g * (O / G) * C * all + row * row_apart;
-                for (long p = 0; p < blocks() * kPairs; ++p) {
-                    uint32_t *place = out + p / kPairs * kSquare * kPairs + p % kPairs;
-                    const bool low = row < rows() && 2 * p < steps(), high = row < rows() && 2 * p + 1 < steps();
-                    const uint16_t *first = from + at(2 * p), *second = from + at(2 * p + 1);
-                    for (long t = 0; t < taps; ++t)
-                        place[t * each] = (low ? first[t * fold] : 0u) | (high ? (uint32_t)second[t * fold] << 16 : 0u);
-                }
+                const long g = i / (strips() * kSquare), row = i % (strips() * kSquare);
+                uint32_t *out = to + (g * strips() + row / kSquare) * taps * each + row % kSquare * kPairs;
+                const uint16_t *from = w + g * (O / G) * C * taps * fold + row * (turned ? 1 : C) * taps * fold;
+                if (row < rows() && taps * fold == 1 && !turned) pack_alike(from, out);
+                else pack_row(row < rows() ? from : nullptr, out);
             }
         });
+    }
+
+    // A row whose pairs lie side by side.
+    void pack_alike(const uint16_t *from, uint32_t *out) const {
+        for (long p = 0; p < blocks() * kPairs; p += kPairs) {
+            const long there = std::max(0L, std::min(2 * kPairs, steps() - 2 * p));
+            uint32_t *place = out + p * kSquare;
+            std::fill(place, place + kPairs, 0u);
+            std::memcpy(place, from + 2 * p, there * sizeof *from);
+        }
+    }
+
+    // A row, or zeros where there is none.
+    void pack_row(const uint16_t *from, uint32_t *out) const {
+        const long each = blocks() * kSquare * kPairs, step_apart = (turned ? C : 1) * taps * fold;
+        const auto at = [&](long step) { return fold == 1 ? step * step_apart : step / fold * step_apart + step % fold; };
+        for (long p = 0; p < blocks() * kPairs; ++p) {
+            uint32_t *place = out + p / kPairs * kSquare * kPairs + p % kPairs;
+            const uint16_t *low = from && 2 * p < steps() ? from + at(2 * p) : nullptr;
+            const uint16_t *high = from && 2 * p + 1 < steps() ? from + at(2 * p + 1) : nullptr;
+            for (long t = 0; t < taps; ++t) place[t * each] = (low ? low[t * fold] : 0u) | (high ? (uint32_t)high[t * fold] << 16 : 0u);
+        }
     }
 };
 
@@ -186,11 +213,11 @@ template <class Engine> struct WeightSums {
     const Slide *slide;
     long fold = folds(s), taps = s.taps() / fold;
     long channels = s.C / s.G * fold, outputs = s.O / s.G, wide = ceil_div(channels, kSquare) * kSquare, tall = ceil_div(outputs, kSquare) * kSquare;
-    long bands = ceil_div(s.out[1], rows_of_band(slide, (1L << 18) / wide)), high = ceil_div(s.out[1], bands);
-    Band largest{slide, 0, 0, high};
+    Bands bands{slide, (1L << 18) / wide};
+    Band largest = bands.largest();
     long channel = apart(largest.planes() * largest.plane() + kSlack, 32);  // numbers between channels
     long blocks = ceil_div(largest.count(), kSquare);                        // of positions
-    long items = s.N * s.out[0] * bands;
+    long items = s.N * bands.count();
     long image_size = wide * channel / 2, slope_size = blocks * kPairs * tall;  // in 32-bit numbers
     long together = std::max(1L, std::min(items, (1L << 18) / (image_size + slope_size)));
     long sums_size = taps * wide * tall;
@@ -212,8 +239,8 @@ template <class Engine> struct WeightSums {
         }
     }
 
-    long image_of(long item) const { return item / bands / s.out[0]; }
-    Band band(long item) const { return {slide, item / bands % s.out[0], item % bands * high, high}; }
+    long image_of(long item) const { return item / bands.count(); }
+    Band band(long item) const { return bands.band(item % bands.count()); }
 
     void lay_images(const uint16_t *x, long first, long some, uint32_t *to) const {
         parallel_for(some * wide, row_grain(channel), [&](long begin, long end) {
@@ -250,12 +277,14 @@ template <class Engine> struct WeightSums {
     }
 
     void lay_lines(const Band &here, const uint16_t *from, long count, uint16_t *lines) const {
-        const long length = blocks * kSquare, rows = std::min(here.rows, s.out[1] - here.y);
+        const long length = blocks * kSquare;
+        const Band there = here.inside();
         std::fill(lines, lines + kPairs * length, (uint16_t)0);
         for (long o = 0; o < count; ++o)
-            for (long r = 0; r < rows; ++r)
-                std::memcpy(lines + o * length + r * here.pitch(), from + o * s.length() + (here.z * s.out[1] + here.y + r) * s.out[2],
-                            s.out[2] * sizeof *lines);
+            for (long r = 0; r < there.rows; ++r) {
+                const uint16_t *row = from + o * s.length() + (here.z * s.out[1] + here.y + r) * s.out[2] + here.x;
+                std::copy_n(row, std::max(0L, there.columns), lines + o * length + r * here.pitch());
+            }
     }
 
     RL_WIDE void pair_lines(const uint16_t *lines, uint32_t *to) const {
