@@ -100,11 +100,11 @@ class Storage:
 
     def nbytes(self) -> int:
         """Bytes of the owning array: 0 once they were freed."""
-        return 0 if hasattr(self.root, "freed_bytes") else int(self.root.nbytes)
+        return 0 if hasattr(type(self.root), "freed_bytes") else int(self.root.nbytes)
 
     def data_ptr(self) -> int:
         """Address of the first byte: 0 once they were freed."""
-        return 0 if hasattr(self.root, "freed_bytes") else int(self.root.__array_interface__["data"][0])
+        return 0 if hasattr(type(self.root), "freed_bytes") else int(self.root.__array_interface__["data"][0])
 
     size = __len__ = nbytes
 

@@ -46,7 +46,7 @@ def check_ours(func: Callable[..., Any]) -> None:
 def kind_of(x: Any) -> str:
     """What errors call the class of an argument that should be another: its name, and of what is PyTorch's what to do."""
     name = type(x).__name__
-    if hasattr(x, "freed_bytes"):  # a tensor, whose array is gone
+    if hasattr(type(x), "freed_bytes"):  # a tensor, whose array is gone
         x.refuse()
     if is_theirs(type(x)):
         return f"{name} of PyTorch: give rushlight.from_numpy(x.numpy())"

@@ -108,7 +108,7 @@ class BatchedLevel(Level):
         for tensor, array, storage, view, edge, bits in reversed(self.adopted):
             whole = tensor._held.tensor
             if view is None:
-                storage, edge = whole._storage or storage, whole._edge
+                storage, edge = (storage if whole._storage is None else whole._storage), whole._edge
             tensor._array, tensor._storage, tensor._view, tensor._edge = array, storage, view, edge
             turn(tensor, bits)
         self.adopted.clear()
