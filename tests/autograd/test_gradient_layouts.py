@@ -94,3 +94,13 @@ def test_gradients_of_a_recorded_backward_share_no_memory() -> None:
         x.grad.zero_()
     slope.backward()
     assert x.grad.tolist() == [1, 1]
+
+
+def test_gradients_that_repeat_a_part_of_memory_are_not_added_to_in_place() -> None:
+    """One of four elements, repeated four times, has as many bytes as all of them."""
+    x = torch.arange(4.0, requires_grad=True)
+    a = x * 1
+    first = (a * torch.tensor([1.0, 10, 100, 1000])).sum()
+    padded = torch.cat([a.sum(0, keepdim=True), torch.ones(3)])
+    (first + (padded * torch.tensor([2.0, 3, 4, 5])).sum()).backward()
+    assert x.grad.tolist() == [3, 12, 102, 1002]

@@ -13,7 +13,7 @@ from rushlight.basics import dtypes
 from rushlight.basics.eights import refuse
 from rushlight.basics.handles import Hooks, RemovableHandle
 from rushlight.basics.state import modes, special
-from rushlight.engine.conform import Holders, owns_memory, tensor_functions
+from rushlight.engine.conform import Holders, is_dense, owns_memory, tensor_functions
 from rushlight.engine.rows import Rows
 from rushlight.kernels.pointwise.copies import LARGE, copied, move
 from rushlight.overrides.protocol import users
@@ -39,21 +39,6 @@ def same_layout(g: Array, like: Array) -> bool:
 
 
 BFLOAT16 = dtypes.bfloat16.numpy.num
-
-
-def is_dense(a: Array) -> bool:
-    """Whether `a` fills its memory without gaps or overlap."""
-    if a.flags.c_contiguous or a.flags.f_contiguous:
-        return True
-    order = sorted(range(a.ndim), key=lambda i: (a.strides[i], a.shape[i]))
-    step = a.itemsize
-    for i in order:
-        if a.shape[i] == 1:
-            continue
-        if a.strides[i] != step:
-            return False
-        step *= a.shape[i]
-    return True
 
 
 def owned_copy(g: Array, like: Array) -> Array:

@@ -143,12 +143,28 @@ class Holders:
     leaf = 0  # in `accumulate.owned_copy`, of a gradient that only the run holds
 
 
+def is_dense(a: Array) -> bool:
+    """Whether `a` fills its memory without gaps or overlap."""
+    if a.flags.c_contiguous or a.flags.f_contiguous:
+        return True
+    order = sorted(range(a.ndim), key=lambda i: (a.strides[i], a.shape[i]))
+    step = a.itemsize
+    for i in order:
+        if a.shape[i] == 1:
+            continue
+        if a.strides[i] != step:
+            return False
+        step *= a.shape[i]
+    return True
+
+
 def owns_memory(g: Array) -> bool:
-    """Whether `g` is the only array on its memory, or the only view of an array of the same bytes."""
+    """Whether `g` is the only array on its memory, or the only view of an array of the same bytes, each of which it has once."""
     base = g.base
     if base is None:
         return True
-    return base.__class__ is ndarray and base.base is None and base.nbytes == g.nbytes and getrefcount(base) <= HELD
+    whole = base.__class__ is ndarray and base.base is None and base.nbytes == g.nbytes
+    return whole and getrefcount(base) <= HELD and is_dense(g)  # one that repeats a part of it has as many bytes, too
 
 
 def add_arrays(total: Any, g: Any) -> Any:

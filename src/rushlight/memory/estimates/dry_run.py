@@ -17,8 +17,8 @@ from rushlight.dispatch.keeping.remade import Rebuilt
 from rushlight.dispatch.keeping.spare import spare
 from rushlight.dispatch.plan import Formula, arguments, fetch
 from rushlight.dispatch.shapes import order_of
-from rushlight.engine.accumulate import accumulated, gone, is_dense, prepared, same_layout
-from rushlight.engine.conform import Part, expands, fits, mismatch
+from rushlight.engine.accumulate import accumulated, gone, prepared, same_layout
+from rushlight.engine.conform import Part, expands, fits, is_dense, mismatch
 from rushlight.engine.deferred import Deferred
 from rushlight.engine.node import Node
 from rushlight.engine.reach import count_contributions
@@ -405,4 +405,4 @@ def sole(g: Array) -> bool:
     base = g.base
     if not isinstance(base, ndarray):
         return True
-    return bool(owns(base) and base.nbytes == g.nbytes and getrefcount(base) <= HELD)
+    return bool(owns(base) and base.nbytes == g.nbytes and getrefcount(base) <= HELD and is_dense(g))
