@@ -105,3 +105,10 @@ def test_products_of_short_rows_that_are_broadcast(shapes: tuple[tuple[int, ...]
     a, b = (np.random.default_rng(3).random(shape).astype(np.float32) for shape in shapes)
     found = torch.einsum("...i,...i->...", torch.from_numpy(a), torch.from_numpy(b))
     np.testing.assert_allclose(found.numpy(), (a * b).sum(-1), 1e-5)
+
+
+def test_gradients_where_each_operand_is_1_in_a_dimension_of_the_other() -> None:
+    x, y = torch.ones(1, 3, requires_grad=True), torch.ones(2, 1, requires_grad=True)
+    torch.einsum("ij,ij->i", x, y).sum().backward()
+    assert x.grad.tolist() == [[2, 2, 2]]
+    assert y.grad.tolist() == [[3], [3]]

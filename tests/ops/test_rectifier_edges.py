@@ -70,3 +70,9 @@ def test_slopes_of_elu_in_16_bits_are_rounded_once(fn, alpha, scale, inner, dtyp
     found = np.array(slope(fn, x.tolist(), dtype))
     limits = torch.finfo(dtype)
     assert (np.abs(found - exact) <= np.maximum(exact * limits.eps * 0.55, limits.smallest_normal * limits.eps)).all()
+
+
+def test_slopes_have_a_gradient_where_a_large_input_has_none() -> None:
+    slope = torch.tensor([0.5], requires_grad=True)
+    F.prelu(torch.full((30, 10, 10), -1.0), slope).sum().backward()
+    assert slope.grad.tolist() == [-3000]

@@ -246,7 +246,7 @@ def _prelu_made(g: Array, needs: tuple[bool, ...], make: Making) -> tuple[Any, .
     return made
 
 
-@prelu_op.grad("input", "weight", raw=_prelu_raw, shapes=_prelu_made, uses={"input": "input weight", "weight": "input"})
+@prelu_op.grad("input", "weight", raw=_prelu_raw, shapes=_prelu_made)
 def _(g: Tensor, input: Tensor, weight: Tensor, needs: tuple[bool, ...]) -> object:
     below = gated(g, outside(input, 0.0, math.inf))
     above = gated(g, outside(input, -math.inf, 0.0)) if needs[0] else None

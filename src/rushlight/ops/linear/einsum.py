@@ -23,6 +23,7 @@ from rushlight.ops.elementwise.convert import cast
 from rushlight.ops.linear.unfit import same_dtype
 from rushlight.ops.reduce.sums import fold_of, sum_op
 from rushlight.ops.shape.diagonal import diagonal
+from rushlight.ops.shape.reshape import broadcast
 from rushlight.ops.shape.views import permute
 from rushlight.tensor import Tensor
 
@@ -148,8 +149,17 @@ def _(input: Array, other: Array, la: Labels, lb: Labels, lo: Labels) -> int:
     return copies + work_of_halves(input.dtype, rows, steps, columns)
 
 
-contract.grad("input")(lambda g, other, la, lb, lo: contract(g, conj(other), lo, lb, la))
-contract.grad("other")(lambda g, input, la, lb, lo: contract(g, conj(input), lo, la, lb))
+def _slope(g: Any, other: Any, shape: tuple[int, ...], labels: Labels, beside: Labels, lo: Labels) -> Any:
+    """The gradient of one operand, of `shape` but for dimensions that are 1 in it: the engine adds these up."""
+    found = contract(g, conj(other), lo, beside, labels)
+    sizes = tuple(found.shape)
+    if all(n in (size, 1) for n, size in zip(shape, sizes, strict=True)):
+        return found
+    return broadcast(found, tuple(size if n == 1 else n for n, size in zip(shape, sizes, strict=True)))
+
+
+contract.grad("input")(lambda g, other, input_shape, la, lb, lo: _slope(g, other, input_shape, la, lb, lo))
+contract.grad("other")(lambda g, input, other_shape, la, lb, lo: _slope(g, input, other_shape, lb, la, lo))
 
 
 # Reading the equation ------------------------------------------------------------------------------
