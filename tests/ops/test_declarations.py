@@ -153,7 +153,7 @@ def of_kernels() -> dict[str, dict[str, Any]]:
                               "k": 1, "needs": (True,) * 3, "inputs": ((3, 4), (4,), (4,))},
         "fused_rms_norm": {"g": spread(3, 4), "input": some(3, 4), "weight": row, "rstd": some(3), "k": 1, "needs": (True, True),
                            "inputs": ((3, 4), (4,))},
-        "prelu_kernel": {"g": spread(2, 4, 99, 99), "input": some(2, 4, 99, 99), "weight": some(4, 1, 1), "needs": (True, True),
+        "prelu_kernel": {"g": spread(2, 4, 99, 99), "input": some(2, 4, 99, 99), "weight": some(4, 1, 1), "weight_shape": (4, 1, 1), "needs": (True, True),
                          "inputs": ((2, 4, 99, 99), (4, 1, 1))},
         "linalg_vector_norm": {"g": spread(), "input": some(3, 4), "out": some(), "p": 3.0, "dim": None, "keepdim": False,
                                "inputs": ((3, 4),)},

@@ -236,8 +236,13 @@ def prelu_op(input: Array, weight: Array) -> Array:
     return backend.prelu(input, weight)
 
 
-def _prelu_raw(g: Array, input: Array, weight: Array, needs: tuple[bool, ...]) -> tuple[Any, ...]:
-    return backend.prelu_backward(g, input, weight, *needs)
+def _prelu_raw(
+    g: Array, input: Array, weight: Any, weight_shape: tuple[int, ...], needs: tuple[bool, ...]
+) -> tuple[Any, ...]:
+    slopes = (
+        np.zeros(weight_shape, input.dtype) if weight is None else weight
+    )  # not kept where the input has no gradient
+    return backend.prelu_backward(g, input, slopes, *needs)
 
 
 def _prelu_made(g: Array, needs: tuple[bool, ...], make: Making) -> tuple[Any, ...]:
@@ -246,8 +251,8 @@ def _prelu_made(g: Array, needs: tuple[bool, ...], make: Making) -> tuple[Any, .
     return made
 
 
-@prelu_op.grad("input", "weight", raw=_prelu_raw, shapes=_prelu_made)
-def _(g: Tensor, input: Tensor, weight: Tensor, needs: tuple[bool, ...]) -> object:
+@prelu_op.grad("input", "weight", raw=_prelu_raw, shapes=_prelu_made, uses={"input": "input weight", "weight": "input"})
+def _(g: Tensor, input: Tensor, weight: Tensor, weight_shape: tuple[int, ...], needs: tuple[bool, ...]) -> object:
     below = gated(g, outside(input, 0.0, math.inf))
     above = gated(g, outside(input, -math.inf, 0.0)) if needs[0] else None
     return (above + below * weight if needs[0] else None), below * input
