@@ -103,6 +103,18 @@ def test_what_is_not_finite_stays_where_it_is_seen(rng: np.random.Generator, way
     np.testing.assert_array_equal(found[0][:, ~seen].view(np.uint16), whole[0][:, ~seen].view(np.uint16))
 
 
+def test_an_infinite_number_of_an_image_makes_gradients_of_weights_infinite(rng: np.random.Generator, way: products.Way) -> None:
+    x, g = numbers(rng, (1, 32, 40, 10), BFLOAT16), numbers(rng, (1, 16, 40, 10), BFLOAT16)
+    more: Any = ((1, 1), (1, 1), (1, 1), 1)
+    whole = kernels.conv_weight(g, x, (16, 32, 3, 3), *more).astype(np.float32)
+    x[0, 3, 20, 9] = np.inf  # at the end of a row, where zeros of the gradient begin
+    found = kernels.conv_weight(g, x, (16, 32, 3, 3), *more).astype(np.float32)
+    seen = np.zeros((32, 3, 3), bool)
+    seen[3, :, 1:] = True
+    assert not np.isfinite(found[:, seen]).any() and np.isinf(found[:, seen]).mean() > 0.9
+    np.testing.assert_allclose(found[:, ~seen], whole[:, ~seen], rtol=2.0**-7, atol=1e-2)
+
+
 def test_gradients_of_a_layer_are_those_of_float32_rounded(rng: np.random.Generator, way: products.Way) -> None:
     x, w, b = (torch.from_numpy(rng.standard_normal(s)).float() for s in ((2, 16, 12, 12), (32, 16, 3, 3), (32,)))
     found = []

@@ -256,8 +256,8 @@ def _weight_of_halves(g: Array, x: Array, shape: tuple[int, ...], geometry: Any,
     _check(g, x.shape, shape, geometry, groups)
     stride, padding, dilation = geometry
     kernels, windows = _plan_of_pairs("weight", g.dtype, x.shape, shape, g.shape[2:], groups, *geometry)
-    if kernels is None:
-        return rounded(conv_weight(widened(g), widened(x), shape, stride, padding, dilation, groups), g.dtype)
     w = np.empty(shape, g.dtype)
-    kernels.conv_weight(_bits(g), _bits(x), w.view(np.uint16), windows)
+    # What is infinite or NaN in an image meets zeros between two rows of `g` there, too: the sums are made again without them.
+    if kernels is None or not kernels.conv_weight(_bits(g), _bits(x), w.view(np.uint16), windows):
+        return rounded(conv_weight(widened(g), widened(x), shape, stride, padding, dilation, groups), g.dtype)
     return w

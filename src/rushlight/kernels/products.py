@@ -22,7 +22,7 @@ class Convolutions(NamedTuple):
 
     conv: Callable[..., None]
     conv_input: Callable[..., None]
-    conv_weight: Callable[..., None]
+    conv_weight: Callable[..., int]
     room: Callable[..., int]
 
 

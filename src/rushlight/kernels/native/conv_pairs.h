@@ -5,6 +5,9 @@
 // second number, and so on, to a plane of its own.  The gradient of the input is such a convolution of the outputs' gradient, one for each
 // place between two strides; that of the weight pairs positions instead of channels.
 #pragma once
+#include <atomic>
+#include <limits>
+
 #include "conv_bands.h"
 #include "memory.h"
 
@@ -26,6 +29,15 @@ struct Lines {
     explicit Lines(long count) : room(count + 16) {}
     uint32_t *get() const { return reinterpret_cast<uint32_t *>(((uintptr_t)room.get() + 63) / 64 * 64); }
 };
+
+// Whether none of the first sums of a row of 32 is infinite or NaN.
+RL_WIDE inline bool finite_row(const float *sums, long count) {
+    const __m512 most = _mm512_set1_ps(std::numeric_limits<float>::max());
+    const auto ends = [&](long c) RL_WIDE {
+        return (uint32_t)_mm512_cmp_ps_mask(_mm512_abs_ps(_mm512_loadu_ps(sums + c)), most, _CMP_NLE_UQ) << c;
+    };
+    return ((ends(0) | ends(16)) & (uint32_t)((1UL << count) - 1)) == 0;
+}
 
 // A row of 32 sums, with a number that is added to all unless it is nullptr.
 RL_WIDE inline void round_row(const float *sums, const uint16_t *bias, uint16_t *to) {
@@ -224,7 +236,8 @@ template <class Engine> struct WeightSums {
 
     long room() const { return sums_size + together * (image_size + slope_size); }
 
-    void run(const uint16_t *g, const uint16_t *x, uint16_t *w) const {
+    // Whether all sums are finite: a number of the image that is not meets zeros between two rows of the outputs' gradient, too.
+    bool run(const uint16_t *g, const uint16_t *x, uint16_t *w) const {
         const Lines lines(room());
         auto *sums = reinterpret_cast<float *>(lines.get());
         uint32_t *images = lines.get() + sums_size, *slopes = images + together * image_size;
@@ -235,8 +248,9 @@ template <class Engine> struct WeightSums {
                 lay_slopes(g + group * outputs * s.length(), first, some, slopes);
                 add(some, reinterpret_cast<const uint16_t *>(images), slopes, first > 0, sums);
             }
-            round(sums, w + group * outputs * channels * taps);
+            if (!round(sums, w + group * outputs * channels * taps)) return false;
         }
+        return true;
     }
 
     long image_of(long item) const { return item / bands.count(); }
@@ -312,9 +326,10 @@ template <class Engine> struct WeightSums {
         });
     }
 
-    // The sums of 32 channels and outputs at a time, turned to (outputs, channels, taps).
-    void round(const float *sums, uint16_t *w) const {
+    // The sums of 32 channels and outputs at a time, turned to (outputs, channels, taps); whether all are finite.
+    bool round(const float *sums, uint16_t *w) const {
         const long across = wide / kSquare, down = tall / kSquare;
+        std::atomic<bool> finite{true};
         parallel_for(across * down, row_grain(kSquare * kSquare * taps), [&](long begin, long end) {
             uint16_t *block = scratch<uint16_t, 3>(kSquare * kSquare * taps);
             alignas(64) uint16_t narrow[kSquare];
@@ -322,7 +337,9 @@ template <class Engine> struct WeightSums {
                 const long c = i % across * kSquare, o = i / across * kSquare, some = std::min(kSquare, channels - c);
                 for (long t = 0; t < taps; ++t)
                     for (long k = 0; k < some; ++k) {
-                        round_row(sums + ((t * across * down + c / kSquare * down + o / kSquare) * kSquare + k) * kSquare, nullptr, narrow);
+                        const float *row = sums + ((t * across * down + c / kSquare * down + o / kSquare) * kSquare + k) * kSquare;
+                        if (!finite_row(row, std::min(kSquare, outputs - o))) finite = false;
+                        round_row(row, nullptr, narrow);
                         for (long r = 0; r < kSquare; ++r) block[(r * some + k) * taps + t] = narrow[r];
                     }
                 for (long r = 0; r < std::min(kSquare, outputs - o); ++r) {
@@ -334,6 +351,7 @@ template <class Engine> struct WeightSums {
                 }
             }
         });
+        return finite;
     }
 };
 
@@ -380,16 +398,18 @@ template <class Engine> void convolve_back_all(Array *g_, Array *w_, Array *x_, 
     call.run([&] { convolve_back<Engine>(s, g, w, x); });
 }
 
-template <class Engine> void sum_weights_all(Array *g_, Array *x_, Array *w_, Array *windows) {
+template <class Engine> long sum_weights_all(Array *g_, Array *x_, Array *w_, Array *windows) {
     Call call("conv_weight");
     Windows s(call, windows);
     call.expect(s.countable(), "sizes that are counted in 32 bits");
     const auto *g = call.in<uint16_t>("output", g_, s.count("output")), *x = call.in<uint16_t>("input", x_, s.count("input"));
     auto *w = call.out<uint16_t>("weight", w_, s.count("weight"));
+    bool finite = false;
     call.run([&] {
         const Slide slide[3] = {along_inputs(s, 0), along_inputs(s, 1), along_inputs(s, 2)};
-        WeightSums<Engine>{s, slide}.run(g, x, w);
+        finite = WeightSums<Engine>{s, slide}.run(g, x, w);
     });
+    return finite;
 }
 
 // Bytes that the product, its adjoint in x ("i") or in w ("w") takes for itself.
@@ -416,7 +436,7 @@ template <class Engine> long conv_room_all(Array *windows, int of) {
     RL_EXPORT void rl_conv_input##SUFFIX(Array *g, Array *w, Array *x, Array *windows) {                                       \
         rl::convolve_back_all<ENGINE>(g, w, x, windows);                                                                       \
     }                                                                                                                          \
-    RL_EXPORT void rl_conv_weight##SUFFIX(Array *g, Array *x, Array *w, Array *windows) {                                      \
-        rl::sum_weights_all<ENGINE>(g, x, w, windows);                                                                         \
+    RL_EXPORT long rl_conv_weight##SUFFIX(Array *g, Array *x, Array *w, Array *windows) {                                      \
+        return rl::sum_weights_all<ENGINE>(g, x, w, windows);                                                                  \
     }                                                                                                                          \
     RL_EXPORT long rl_conv_room##SUFFIX(Array *windows, int of) { return rl::conv_room_all<ENGINE>(windows, of); }

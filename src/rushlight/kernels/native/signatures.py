@@ -7,7 +7,7 @@ Raise ``ABI`` when the meaning of one changes.
 
 from __future__ import annotations
 
-ABI = 70
+ABI = 71
 
 # twister.cpp: state, output, elements; the first number, how far they reach and where they end.  (Its Python is imported when it is asked for.)
 SIGNATURES: dict[str, str] = {"evenly": "uanddd"}
@@ -92,10 +92,10 @@ BFLOAT16: dict[str, str] = {
     "product_wide": "aaaaaanii" + "nnnn" + "dd",  # to float32
     "attention": "aaaaaaid",
     "attention_backward": "a" * 9 + "id",
-    # conv_pairs.h: as `conv` (kernels/convolution.py), the first with a bias or None
+    # conv_pairs.h: as `conv` (kernels/convolution.py), the first with a bias or None, the last returns whether all numbers are finite
     "conv": "aaaaa",
     "conv_input": "aaaa",
-    "conv_weight": "aaaa",
+    "conv_weight": "aaaa>n",
     "conv_room": "ai>n",
 }
 # `leave` returns 0 where it is given.
