@@ -103,7 +103,9 @@ def test_what_is_not_finite_stays_where_it_is_seen(rng: np.random.Generator, way
     np.testing.assert_array_equal(found[0][:, ~seen].view(np.uint16), whole[0][:, ~seen].view(np.uint16))
 
 
-def test_an_infinite_number_of_an_image_makes_gradients_of_weights_infinite(rng: np.random.Generator, way: products.Way) -> None:
+def test_an_infinite_number_of_an_image_makes_gradients_of_weights_infinite(
+    rng: np.random.Generator, way: products.Way
+) -> None:
     x, g = numbers(rng, (1, 32, 40, 10), BFLOAT16), numbers(rng, (1, 16, 40, 10), BFLOAT16)
     more: Any = ((1, 1), (1, 1), (1, 1), 1)
     whole = kernels.conv_weight(g, x, (16, 32, 3, 3), *more).astype(np.float32)

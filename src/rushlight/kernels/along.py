@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 
 from rushlight.kernels.dispatch import Array, bits, contiguous, dense, is_half, rounded, rows_of, widened
 from rushlight.kernels.gather import JOINS, PIECE, index_add_rows
 from rushlight.kernels.native import loader
-from rushlight.kernels.native.signatures import exports_of_rows
+from rushlight.kernels.native.signatures import exports_of_bytes, exports_of_rows
 from rushlight.kernels.pointwise.copies import WORDS
 from rushlight.kernels.reference import along as reference
 from rushlight.kernels.reference.along import along, element_index
 
 __all__ = ["add_along", "along", "element_index", "gather_along", "join_along", "put_along"]
+
+exports_of_bytes(
+    # along.cpp: elements, index, where they go or come from, extents
+    gather_along="aaannnn>n",
+    put_along="aaannnn>n",
+)
 
 exports_of_rows(
     # along.cpp: values, index, values, extents and how they are joined
@@ -97,9 +102,9 @@ def _joined(x: Array, index: Array, dim: int, values: Array, how: str) -> bool:
     return True
 
 
-def _moved(x: Array) -> tuple[SimpleNamespace, np.dtype[np.unsignedinteger]] | None:
+def _moved(x: Array) -> tuple[loader.Kernels, np.dtype[np.unsignedinteger]] | None:
     """The kernels that move elements as wide as those of x, and the dtype of which they take these to be; None where there are none."""
-    word, table = WORDS.get(x.itemsize), loader.tables().get(("bytes", "digests"))
+    word, table = WORDS.get(x.itemsize), loader.of_bytes()
     return None if table is None or word is None or x.dtype.hasobject else (table, word)
 
 

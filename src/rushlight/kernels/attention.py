@@ -18,10 +18,16 @@ from rushlight.kernels.coins import coins
 from rushlight.kernels.dispatch import FLOAT32, Array, contiguous, is_half, native, rounded, up
 from rushlight.kernels.gather import dropout_backward
 from rushlight.kernels.native import loader
-from rushlight.kernels.native.signatures import exports
+from rushlight.kernels.native.signatures import exports, exports_of_bfloat16
 from rushlight.kernels.reference import attention as reference
 
 __all__ = ["sdpa", "sdpa_backward", "sdpa_dropout_mask"]
+
+exports_of_bfloat16(
+    # attention_pairs.h: as the others, in and out of bfloat16
+    attention="aaaaaaid",
+    attention_backward="a" * 9 + "id",
+)
 
 exports(
     # attention.cpp: scores (heads, rows, columns), mask (heads or 1, rows, columns) or None, ...

@@ -8,8 +8,14 @@ import numpy as np
 
 from rushlight.kernels.dispatch import Array
 from rushlight.kernels.native import loader
+from rushlight.kernels.native.signatures import exports_of_bytes
 
 __all__ = ["coins"]
+
+exports_of_bytes(
+    # twister.cpp: state, where its bits go, rows, how many are drawn for each and kept of them, below what a number sets its bit
+    coins="aannnu",
+)
 
 ONE = 1 << 53  # numbers in [0, 1) are multiples of its inverse
 
@@ -22,7 +28,7 @@ def coins(state: Array, p: float, rows: int, width: int, columns: int | None = N
     """
     columns = width if columns is None else columns
     limit = math.ceil(p * ONE)
-    table = loader.tables().get(("bytes", "digests"))
+    table = loader.of_bytes()
     if table is None:
         from rushlight.kernels.twister import tossed
 

@@ -10,12 +10,20 @@ import numpy as np
 
 from rushlight.basics.arrays import Array
 from rushlight.kernels.dispatch import FLOAT32, agree, contiguous, is_half, native, rounded, widened
-from rushlight.kernels.native.signatures import exports
+from rushlight.kernels.native.signatures import exports, exports_of_bfloat16
 from rushlight.kernels.products import BFLOAT16, Convolutions, ways
 from rushlight.kernels.reference import windows as reference
 from rushlight.kernels.rows import across
 
 __all__ = ["conv", "conv_input", "conv_weight"]
+
+exports_of_bfloat16(
+    # conv_pairs.h: as the next ones, the first with a bias or None, the third returns whether all numbers are finite
+    conv="aaaaa",
+    conv_input="aaaa",
+    conv_weight="aaaa>n",
+    conv_room="ai>n",
+)
 
 exports(
     # conv.cpp: two operands, result, windows (see windows.h)

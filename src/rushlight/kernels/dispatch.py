@@ -9,24 +9,41 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rushlight.basics import eights
 from rushlight.basics.arrays import Array as Array
 from rushlight.kernels.native import loader
+from rushlight.kernels.native.signatures import exports_of_halves
 from rushlight.kernels.pointwise.copies import cast, copied
 
-if TYPE_CHECKING:
-    pass
+exports_of_halves(
+    # halves.cpp: input, output, elements
+    widen="aan",
+    narrow="aan",
+    # two inputs, output, elements
+    add="aaan",
+    subtract="aaan",
+    multiply="aaan",
+    divide="aaan",
+    # input, output, elements, a number on either side
+    add_number="aand",
+    subtract_number="aand",
+    multiply_number="aand",
+    divide_number="aand",
+    number_subtract="aand",
+    number_divide="aand",
+    # input, places, rows, elements of each, whether of the least
+    extremes_at="aanni",
+)
 
 
 FLOAT32 = np.dtype(np.float32)
 
 
-def native(dtype: np.dtype[Any]) -> SimpleNamespace | None:
+def native(dtype: np.dtype[Any]) -> loader.Kernels | None:
     """The native kernels for ``dtype`` (float32, float64), None where there are none."""
     found = loader._tables
     if found is None:
@@ -41,7 +58,7 @@ def is_half(dtype: np.dtype[Any]) -> bool:
     return dtype.kind == "f" or dtype.name == "bfloat16"
 
 
-def rows_of(dtype: np.dtype[Any]) -> SimpleNamespace | None:
+def rows_of(dtype: np.dtype[Any]) -> loader.Kernels | None:
     """The native kernels of rows and their sums, which numbers of 16 bits have too: they take `bits`; None where there are none."""
     found = loader._tables
     if found is None:
@@ -70,7 +87,7 @@ def summed(subscripts: str, a: Array, b: Array) -> Array:
 SMALL = 512  # numbers up to which NumPy's own conversion costs less
 
 
-def _converter(half: np.dtype[Any]) -> SimpleNamespace | None:
+def _converter(half: np.dtype[Any]) -> loader.Kernels | None:
     found = loader._tables
     suffix = "f16" if half.kind == "f" else "bf16"
     return (loader.tables() if found is None else found).get((suffix, "halves"))

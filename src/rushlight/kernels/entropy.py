@@ -7,21 +7,37 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rushlight.kernels.native import loader
+from rushlight.kernels.native.signatures import exports_of_bytes
 from rushlight.kernels.reference import entropy as reference
 from rushlight.kernels.reference.entropy import CHUNK, STREAMS
 
 if TYPE_CHECKING:
-    from types import ModuleType, SimpleNamespace
+    from types import ModuleType
 
     from rushlight.kernels.dispatch import Array
 
 __all__ = ["CHUNK", "OVERHEAD", "coded", "decoded", "spread", "squeezed"]
 
+exports_of_bytes(
+    # entropy.cpp: elements, how many, bytes of each, which of them are coded; lengths of codes, bytes of streams; returns how many those are
+    plan_codes="annuaa>n",
+    # likewise, then the codes and the other bytes
+    pack_codes="annuaaaa",
+    # codes, bytes of them; elements, bytes of each, which have codes; lengths, sizes, the other bytes and the elements; returns whether they fit
+    unpack_codes="annnuaaaa>n",
+    # words, how many, bytes of each, a bit for each that is not 0; returns how many are not
+    find_words="anna>n",
+    # likewise, then those that are not 0 and how many they are
+    squeeze_words="annaan",
+    # those that are not 0, how many they and all are, bytes of each, the bits, all
+    spread_words="annnaa",
+)
+
 OVERHEAD = 256 + 4 * STREAMS  # bytes of a chunk beside its codes: their lengths, the sizes of streams
 
 
-def _kernels() -> ModuleType | SimpleNamespace:
-    return loader.tables().get(("bytes", "digests"), reference)
+def _kernels() -> ModuleType | loader.Kernels:
+    return loader.of_bytes() or reference
 
 
 def coded(data: Array, width: int, mask: int) -> list[Array]:

@@ -26,7 +26,7 @@ from rushlight.kernels.dispatch import (
     widened,
 )
 from rushlight.kernels.native import loader
-from rushlight.kernels.native.signatures import exports, exports_of_rows
+from rushlight.kernels.native.signatures import exports, exports_of_bytes, exports_of_rows
 from rushlight.kernels.pointwise.copies import WORDS
 from rushlight.kernels.reference import gather as reference
 
@@ -48,6 +48,11 @@ __all__ = [
 PIECE = 1 << 16  # elements of rows that are copied at once where they do not lie side by side
 
 JOINS = {"sum": 0, "prod": 1, "amax": 2, "amin": 3}  # as indices.h numbers them
+
+exports_of_bytes(
+    # joined_rows.cpp: elements, index, where they come from, extents
+    put_rows="aaannnn>n",
+)
 
 exports_of_rows(
     # joined_rows.cpp: destination, its rows, values, extents and how they are joined
@@ -194,7 +199,7 @@ def index_join_slices(dst: Array, idx: Array, src: Array, how: str) -> None:
 
 def _put_slices(dst: Array, idx: Array, src: Array) -> None:
     """dst[:, idx] = src, the last of repeats."""
-    word, table = WORDS.get(dst.itemsize), loader.tables().get(("bytes", "digests"))
+    word, table = WORDS.get(dst.itemsize), loader.of_bytes()
     if word is None or table is None or src.dtype != dst.dtype or dst.dtype.hasobject or not dense(dst):
         dst[:, idx] = src
         return

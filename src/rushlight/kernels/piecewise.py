@@ -27,7 +27,7 @@ from rushlight.kernels.dispatch import (
 )
 from rushlight.kernels.maps import PAIRED, each, like, maps_of
 from rushlight.kernels.native import loader
-from rushlight.kernels.native.signatures import MAPS, exports
+from rushlight.kernels.native.signatures import MAPS, exports, exports_of_bytes
 from rushlight.kernels.pointwise.orders import by_rows
 
 __all__ = [
@@ -200,6 +200,15 @@ _OF_THREE = {  # piecewise.cpp: input, end, weights, result, elements; input, bo
     "add_product": "aaaand",
     "add_quotient": "aaaand",
 }
+exports_of_bytes(
+    # choose.cpp: a mask, elements where it is set and where it is not, result; how often the mask repeats, its size, bytes of an element,
+    # how many there are of both
+    choose="aaaa" + "nnnnn",
+    # elements of matrices, result; how many matrices, their rows and columns, bytes of an element, a diagonal and whether what lies above
+    # it is kept
+    triangle="aa" + "nnnnni",
+)
+
 exports(**_OF_THREE)
 MAPS.update(_OF_THREE)
 
@@ -275,7 +284,7 @@ def choose(mask: Array, a: Array, b: Array, out: Array | None = None) -> Array:
     given = None
     if size >= CHOSEN and a.dtype == b.dtype and a.itemsize in WIDTHS and (out is None or _fits(out, a)):
         given = _given(mask, a, b, shape)
-    kernels = None if given is None else loader.tables().get(("bytes", "digests"))
+    kernels = None if given is None else loader.of_bytes()
     if kernels is None or given is None:
         made = by_rows(choose, (mask, a, b))
         made = np.where(mask, a, b) if made is None else made
@@ -293,7 +302,7 @@ def choose(mask: Array, a: Array, b: Array, out: Array | None = None) -> Array:
 def triangle(x: Array, diagonal: int, upper: bool) -> Array:
     """Matrices with zeros above a diagonal, or below one where `upper`.  (*, M, N) -> (*, M, N)"""
     rows, columns = x.shape[-2:]
-    kernels = loader.tables().get(("bytes", "digests")) if x.size and x.itemsize in WIDTHS and dense(x) else None
+    kernels = loader.of_bytes() if x.size and x.itemsize in WIDTHS and dense(x) else None
     if kernels is not None:
         out, cut = np.empty(x.shape, x.dtype), min(max(diagonal, -rows), columns)
         kernels.triangle(_bytes(x), _bytes(out), x.size // (rows * columns), rows, columns, x.itemsize, cut, upper)

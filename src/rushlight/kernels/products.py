@@ -11,6 +11,26 @@ import numpy as np
 
 from rushlight.kernels.dispatch import Array, _converter, contiguous, is_half, rounded, widened
 from rushlight.kernels.native import loader
+from rushlight.kernels.native.signatures import (
+    exports_of_bfloat16,
+    exports_of_float16,
+    exports_of_halves,
+    exports_of_tiles,
+)
+
+exports_of_halves(
+    # narrow_products.cpp: the factor of few rows, that of many, row or None, result; which are turned, whether the result is; batch, few,
+    # many, K; returns whether it was done
+    product_of_few="aaaaiiinnnn>n",
+    # both factors, result, which are turned; batch, M, N, K; returns the same
+    product_of_short="aaaiinnnn>n",
+)
+# product.cpp, tiles.cpp, product_halves.cpp: factors, row, what is added, result, panels, how many; which are turned; batch, M, K, N; alpha and
+# beta
+PRODUCTS = dict.fromkeys(("product", "product_wide"), "aaaaaanii" + "nnnn" + "dd")  # the second to float32
+exports_of_bfloat16(**PRODUCTS)
+exports_of_float16(**PRODUCTS)
+exports_of_tiles(leave=">n")  # 0 where it is given
 
 BFLOAT16, FLOAT16 = np.dtype(ml_dtypes.bfloat16), np.dtype(np.float16)
 _SHARED = 1 << 18  # multiplications from which on threads share one packed factor

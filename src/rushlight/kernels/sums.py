@@ -9,10 +9,15 @@ import numpy as np
 
 from rushlight.kernels.dispatch import Array, bits, dense, memory_order, rounded, rows_of, summed_in
 from rushlight.kernels.native import loader
-from rushlight.kernels.native.signatures import exports_of_rows
+from rushlight.kernels.native.signatures import exports_of_bytes, exports_of_rows
 from rushlight.kernels.reference.scans import WIDER
 
 __all__ = ["add_up"]
+
+exports_of_bytes(
+    # masks.cpp: a mask, how many are set; elements before, in and behind the dimension
+    counts="aannn",
+)
 
 exports_of_rows(
     # sums.cpp: input, result, elements before, in and behind the dimension
@@ -133,7 +138,7 @@ def counted(x: Array, axes: Axes, keepdims: bool = False) -> Array | None:
     """How many of a mask are set, over dimensions that follow one another, in int64; None where NumPy does it as well, or none do."""
     if axes is None or x.size <= COUNTED or x.dtype.kind != "b":
         return None
-    table = loader.tables().get(("bytes", "digests"))
+    table = loader.of_bytes()
     extents = _extents(x, axes)
     if table is None or extents is None:
         return None

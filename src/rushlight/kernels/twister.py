@@ -18,7 +18,30 @@ from numpy.random.bit_generator import ISeedSequence
 from rushlight.kernels.coins import coins
 from rushlight.kernels.dispatch import Array, native
 from rushlight.kernels.native import loader
+from rushlight.kernels.native.signatures import exports, exports_of_bytes
 from rushlight.kernels.reference import draws
+
+exports(
+    # twister.cpp: state, output, elements; the first number, how far they reach and where they end
+    evenly="uanddd",
+)
+exports_of_bytes(
+    # twister.cpp: state, where words or exponential numbers go, how many
+    words="uan",
+    exponentials="uan",
+    # numbers, how far behind each but the last that lies which it changes places with, how many
+    shuffle="aan",
+    # a state, how many words it goes on by
+    skip="un",
+    # numbers that become normal ones, how many times 16
+    box_muller="an",
+    # draws.cpp: state, a normal number that waits, parameters in whose place numbers go (normal ones have none), how many
+    normals="uaan",
+    log_gammas="uaan",
+    poissons="uaan",
+    # state, trials, chances, how many
+    binomials="uaan",
+)
 
 WORDS = 624  # of the state
 STATE_BYTES = 5056  # of PyTorch's generator, which holds them in 64 bits each
@@ -35,7 +58,7 @@ WAITING, WAITS = 4 + WORDS, 6 + WORDS
 
 def shuffle(numbers: Array, drawn: Array) -> None:
     """Change each but the last of (N) int64 with the one that lies `drawn` (N - 1) int64 behind it, one after the other."""
-    table = loader.tables().get(("bytes", "digests"))
+    table = loader.of_bytes()
     if table is not None:
         table.shuffle(numbers, drawn, numbers.size)
         return
@@ -77,7 +100,7 @@ def _box_muller(u: Array) -> None:
 
 def _made_normal(flat: Array) -> None:
     """Numbers in [0, 1), (16 n), made normal in place."""
-    table = loader.tables().get(("bytes", "digests"))
+    table = loader.of_bytes()
     if table is not None and flat.dtype == F32:
         table.box_muller(flat, flat.size // LAST)
         return
@@ -149,7 +172,7 @@ class Twister(np.random.Generator):
 
     def words(self, count: int) -> Array:
         """(count) of 32 bits, in as many or more."""
-        table = loader.tables().get(("bytes", "digests"))
+        table = loader.of_bytes()
         if table is None:
             return self.bit_generator.random_raw(count)
         found = np.empty(count, np.uint32)
@@ -161,7 +184,7 @@ class Twister(np.random.Generator):
         """The state as it is, (625) uint32, from which others draw the next `count` words: it goes on by those."""
         with self.bit_generator.lock:
             found = self._memory.copy()
-            table = loader.tables().get(("bytes", "digests"))
+            table = loader.of_bytes()
             if table is not None:
                 table.skip(self.address, count)
             else:
@@ -272,7 +295,7 @@ class Twister(np.random.Generator):
 
     def _each(self, name: str, found: Array) -> Array:
         """For each float64 parameter a number in its place, drawn one after the other."""
-        table = loader.tables().get(("bytes", "digests"))
+        table = loader.of_bytes()
         if table is None:
             draw = self._drawn[name]
             found[...] = np.reshape([draw(self, x) for x in found.ravel().tolist()], found.shape)
@@ -303,7 +326,7 @@ class Twister(np.random.Generator):
     def binomials(self, counts: Array, chances: Array) -> Array:
         """How many of `counts` trials succeed with probabilities `chances`, both float64.  (*), (*) -> (*) float64"""
         n, p = (np.array(x, np.float64, order="C") for x in np.broadcast_arrays(counts, chances))
-        table = loader.tables().get(("bytes", "digests"))
+        table = loader.of_bytes()
         if table is None:
             pairs = zip(n.ravel().tolist(), p.ravel().tolist(), strict=True)
             n[...] = np.reshape([draws.binomial(self._uniform, *pair) for pair in pairs], n.shape)
@@ -313,7 +336,7 @@ class Twister(np.random.Generator):
         return n
 
     def _exponentials(self, count: int) -> Array:
-        table = loader.tables().get(("bytes", "digests"))
+        table = loader.of_bytes()
         if table is None:
             return -np.log1p(-self._double(count))
         made = np.empty(count)

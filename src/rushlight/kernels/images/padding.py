@@ -8,9 +8,16 @@ import numpy as np
 
 from rushlight.kernels.dispatch import Array, contiguous
 from rushlight.kernels.native import loader
+from rushlight.kernels.native.signatures import exports_of_bytes
 from rushlight.kernels.pointwise.copies import LARGE, WORDS
 
 __all__ = ["pad"]
+
+exports_of_bytes(
+    # pad.cpp: elements, result, the number around them; of each dimension how many there are, how many come before them, how many the
+    # result has
+    pad="aaaa",
+)
 
 Pads = tuple[tuple[int, int], ...]
 
@@ -19,7 +26,7 @@ def pad(x: Array, pads: Pads, number: Array) -> Array:
     """x with `number`, one of its dtype, as often as `pads` say before and after each dimension; negative ones cut.  (*S) -> (*L)"""
     out = np.empty([n + b + a for (b, a), n in zip(pads, x.shape, strict=True)], x.dtype)
     if out.nbytes >= LARGE and x.ndim and x.itemsize in WORDS:
-        table, word = loader.tables().get(("bytes", "digests")), WORDS[x.itemsize]
+        table, word = loader.of_bytes(), WORDS[x.itemsize]
         if table is not None:
             table.pad(contiguous(x).view(word), out.view(word), number.view(word), _sizes(x.shape, pads))
             return out

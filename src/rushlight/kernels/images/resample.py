@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 
 from rushlight.kernels.dispatch import Array, bits, contiguous, is_half, rows_of, summed_in, through_float32
 from rushlight.kernels.native import loader
-from rushlight.kernels.native.signatures import exports_of_rows
+from rushlight.kernels.native.signatures import exports_of_bytes, exports_of_rows
 from rushlight.kernels.pointwise.copies import WORDS
 from rushlight.kernels.reference import resample as reference
 from rushlight.kernels.reference.resample import Taps
 
 __all__ = ["Taps", "resample"]
+
+exports_of_bytes(
+    # resample.cpp: elements, result, the places of each of three dimensions that are taken, or None; the size before these dimensions,
+    # theirs, that behind them
+    pick="aaaaa" + "nnnnn",
+)
 
 exports_of_rows(
     # resample.cpp: input, result; of each of three dimensions where its taps start, their places, weights and divisors; the size before
@@ -59,13 +64,13 @@ def _sizes(shape: tuple[int, ...], dims: tuple[int, ...]) -> tuple[int, ...]:
     return math.prod(shape[: dims[0]]), *[1] * (3 - len(own)), *own, math.prod(shape[dims[-1] + 1 :])
 
 
-def _moves(x: Array) -> SimpleNamespace | None:
+def _moves(x: Array) -> loader.Kernels | None:
     """The native kernels that move elements as wide as these; None where there are none."""
     width = x.itemsize if x.itemsize <= 8 else 8
-    return loader.tables().get(("bytes", "digests")) if width in WORDS and x.itemsize % width == 0 else None
+    return loader.of_bytes() if width in WORDS and x.itemsize % width == 0 else None
 
 
-def _pick(table: SimpleNamespace, x: Array, out: Array, taps: tuple[Taps, ...], sizes: tuple[int, ...]) -> None:
+def _pick(table: loader.Kernels, x: Array, out: Array, taps: tuple[Taps, ...], sizes: tuple[int, ...]) -> None:
     word = WORDS[min(x.itemsize, 8)]
     more = x.itemsize // word.itemsize  # words of an element
     places = [None] * (3 - len(taps)) + [each.index for each in taps]

@@ -22,7 +22,6 @@ import stat
 import threading
 import time
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -35,7 +34,23 @@ from rushlight.kernels.native import divided, ufuncs
 from rushlight.kernels.native.compiler import SOURCES, find_compiler
 from rushlight.kernels.native.signatures import ABI, BFLOAT16, BYTES, FLOAT16, HALVES, MAPS, ROWS, SIGNATURES, TILES
 
-Tables = dict[Any, SimpleNamespace]
+
+class Kernels:
+    """The functions of one dtype: each is bound when it is first asked for, by what its family has declared until then."""
+
+    def __init__(self, lib: Any, suffix: str, signatures: dict[str, str] = SIGNATURES) -> None:
+        self._lib, self._suffix, self._signatures = lib, suffix, signatures
+
+    def __getattr__(self, name: str) -> Any:
+        letters = self._signatures.get(name)
+        if letters is None:
+            raise AttributeError(f"no family of kernels has declared {name!r}")
+        function = _function(self._lib, f"rl_{name}_{self._suffix}", letters)
+        setattr(self, name, function)
+        return function
+
+
+Tables = dict[Any, Kernels]
 
 # Python's functions that native code calls, in the order of `Python` in call.h.
 ASKED = (
@@ -66,6 +81,11 @@ def tables() -> Tables:
 
                     allocator.install()
     return _tables
+
+
+def of_bytes() -> Kernels | None:
+    """The kernels of bytes, words and random numbers; None where there are none."""
+    return tables().get("bytes")
 
 
 def library() -> str | None:
@@ -341,22 +361,20 @@ def _open(library: str) -> Tables | None:
     if not _reads_arrays(lib):
         _status["error"] = "this NumPy's arrays are laid out in another way"
         return None
-    found: Tables = {np.dtype(t): _bind(lib, suffix) for t, suffix in ((np.float32, "f32"), (np.float64, "f64"))}
+    found: Tables = {np.dtype(t): Kernels(lib, suffix) for t, suffix in ((np.float32, "f32"), (np.float64, "f64"))}
+    found["bytes"] = Kernels(lib, "bytes", BYTES)
+    for suffix in ("f16", "bf16"):
+        for what, signatures in (("halves", HALVES), ("maps", MAPS), ("rows", ROWS)):
+            found[suffix, what] = Kernels(lib, suffix, signatures)
     for suffix, what, signatures, there in (
-        ("bytes", "digests", BYTES, True),
-        ("f16", "halves", HALVES, True),
-        ("bf16", "halves", HALVES, True),
-        ("f16", "maps", MAPS, True),
-        ("bf16", "maps", MAPS, True),
-        ("f16", "rows", ROWS, True),
-        ("bf16", "rows", ROWS, True),
         ("bf16", "products", BFLOAT16, "avx512_bf16" in cpu.flags()),
         ("f16", "products", FLOAT16, cpu.level() == 4),
         ("bf16", "tiles", TILES, {"amx_tile", "amx_bf16"} <= cpu.flags()),
     ):
-        with contextlib.suppress(AttributeError):  # not in what this machine's compiler made
-            if there:
-                found[suffix, what] = _bind(lib, suffix, signatures)
+        if there and hasattr(
+            lib, f"rl_product_{suffix}" if what == "products" else f"rl_leave_{suffix}"
+        ):  # not every compiler makes them
+            found[suffix, what] = Kernels(lib, suffix, signatures)
     _library = lib
     ufuncs.install(lib)
     divided.install(lib)
@@ -395,13 +413,6 @@ def _reads(lib: Any, array: Array) -> bool:
     found = (ctypes.c_int64 * len(want))()
     lib.rl_describe(array, found)
     return list(found) == [int(number) for number in want]
-
-
-def _bind(lib: Any, suffix: str, signatures: dict[str, str] = SIGNATURES) -> SimpleNamespace:
-    """The functions of one dtype, with their argument types (see ``signatures``)."""
-    return SimpleNamespace(
-        **{name: _function(lib, f"rl_{name}_{suffix}", letters) for name, letters in signatures.items()}
-    )
 
 
 def _function(lib: Any, name: str, letters: str) -> Any:

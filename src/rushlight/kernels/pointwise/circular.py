@@ -12,9 +12,16 @@ from rushlight.basics.naming import called
 from rushlight.kernels.dispatch import gapless
 from rushlight.kernels.maps import in_memory_order, like
 from rushlight.kernels.native import loader
+from rushlight.kernels.native.signatures import exports_of_bytes
 from rushlight.kernels.pointwise.copies import copied
 
 __all__ = ["cos", "sin"]
+
+exports_of_bytes(
+    # circular.cpp: numbers of float64, results, elements
+    sines="aan",
+    cosines="aan",
+)
 
 FEW = 32  # numbers up to which NumPy's call is the cheaper one
 FLOAT64 = np.dtype(np.float64)
@@ -24,7 +31,7 @@ def circular(plain: np.ufunc, name: str) -> Callable[..., Any]:
     """A kernel in the place of NumPy's function; `name`: its native twin's."""
 
     def run(x: Array, out: Array | None = None) -> Any:
-        kernels = loader.tables().get(("bytes", "digests")) if x.dtype is FLOAT64 and x.size > FEW else None
+        kernels = loader.of_bytes() if x.dtype is FLOAT64 and x.size > FEW else None
         if kernels is None or x.__class__ is not np.ndarray or not (out is None or (gapless(x) and like(x, out))):
             return plain(x, out=out)
         if not gapless(x) and x.ndim > 2:

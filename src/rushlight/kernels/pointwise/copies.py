@@ -11,8 +11,15 @@ import numpy as np
 
 from rushlight.basics.arrays import Array
 from rushlight.kernels.native import loader
+from rushlight.kernels.native.signatures import exports_of_bytes
 
 __all__ = ["cast", "copied", "copied_as_it_lies", "move"]
+
+exports_of_bytes(
+    # copies.cpp, casts.cpp: elements, where they go; returns whether they went
+    copy="aa>n",
+    cast="aa>n",
+)
 
 LARGE = 1 << 17  # bytes from which on the call pays
 SOME = 1 << 14  # and where few elements go together, for each of which NumPy begins anew
@@ -45,7 +52,7 @@ def cast(x: Array, dtype: np.dtype[Any]) -> Array:
     """A copy in another dtype, as C converts numbers, in the order in which elements lie.  (*) -> (*)"""
     if dtype.kind == "b" and x.dtype.kind in "fiu":
         return np.asarray(np.not_equal(x, 0))  # whose loop is on all threads
-    kernels = loader.tables().get(("bytes", "digests")) if x.nbytes >= LARGE and x.__class__ is np.ndarray else None
+    kernels = loader.of_bytes() if x.nbytes >= LARGE and x.__class__ is np.ndarray else None
     if kernels is not None and not (x.dtype.hasobject or dtype.hasobject):
         out = np.empty_like(x, dtype)
         if kernels.cast(x, out):
@@ -61,7 +68,7 @@ def _few_together(x: Array, out: Array) -> bool:
 
 def _moved(x: Array, out: Array) -> bool:
     """Whether the native twin copied elements of one dtype."""
-    word, kernels = WORDS.get(out.itemsize), loader.tables().get(("bytes", "digests"))
+    word, kernels = WORDS.get(out.itemsize), loader.of_bytes()
     if word is None or kernels is None or out.dtype.hasobject or not (x.flags.aligned and out.flags.behaved):
         return False
     if np.may_share_memory(x, out):

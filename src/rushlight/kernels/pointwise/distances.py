@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 
 from rushlight.kernels.dispatch import Array, contiguous, native
+from rushlight.kernels.native import loader
 from rushlight.kernels.native.signatures import exports
 from rushlight.kernels.reference import distances as reference
 
@@ -23,7 +23,7 @@ exports(
 NORMS = {1.0: 1, 2.0: 2, math.inf: 3}  # of which there are kernels
 
 
-def _kernels(p: float, *arrays: Array) -> SimpleNamespace | None:
+def _kernels(p: float, *arrays: Array) -> loader.Kernels | None:
     dtype = arrays[0].dtype
     alike = p in NORMS and all(x.dtype == dtype and x.size for x in arrays)
     return native(dtype) if alike else None

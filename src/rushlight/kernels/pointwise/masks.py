@@ -12,9 +12,22 @@ import numpy as np
 
 from rushlight.kernels.dispatch import Array, contiguous, dense
 from rushlight.kernels.native import loader
+from rushlight.kernels.native.signatures import exports_of_bytes
 from rushlight.kernels.pointwise.copies import LARGE, WORDS
 
 __all__ = ["mask_places", "mask_put", "mask_take", "mask_write", "take_slices"]
+
+exports_of_bytes(
+    # masks.cpp: a mask, how many are set in each block, elements
+    mask_counts="aan",
+    # a mask, how many are set before each block, elements, where they go, how many there are, how many are set
+    mask_take="aaaann",
+    mask_put="aaaann",
+    mask_write="aaaann",
+    mask_places="aaaann",  # sizes of the dimensions in the place of elements
+    # joined_rows.cpp: elements, index, where they go, extents
+    take_rows="aaannnn>n",
+)
 
 _LARGE = 1 << 14  # elements from which on native code is the faster
 _BLOCK = 1 << 14  # elements that are counted together, as in masks.cpp
@@ -105,7 +118,7 @@ def _for_mask(mask: Array, x: Array) -> Any:
 def _kernels(x: Array) -> Any:
     """The native kernels that move elements of an array in C order; None where there are none."""
     moved = x.itemsize in WORDS and not x.dtype.hasobject and dense(x)
-    return loader.tables().get(("bytes", "digests")) if moved else None
+    return loader.of_bytes() if moved else None
 
 
 def _counted(kernels: Any, mask: Array) -> tuple[Array, Array, int]:
