@@ -92,3 +92,8 @@ def test_what_loads_itself_is_refused() -> None:
     m.weight = nn.Parameter(torch.ones(1, 1).as_subclass(Same))
     with pytest.raises(RuntimeError, match="module_load returned one of self or other"):
         m.load_state_dict({"weight": torch.ones(1, 1)})
+
+
+def test_a_parameter_of_one_number_prints_as_one_unless_digits_are_asked_for() -> None:
+    one = nn.Parameter(torch.tensor(1.5))
+    assert f"{one}" == repr(one) and f"{one.detach()}" == "1.5" and f"{one:.2f}" == "1.50"

@@ -1,5 +1,6 @@
 """Hooks around forward and backward, and their order."""
 
+from collections import OrderedDict
 from typing import Any
 
 import pytest
@@ -198,3 +199,38 @@ def test_a_class_with_attributes_of_its_own_has_hooks() -> None:
     bridge.load_state_dict(bridge.state_dict())
     assert seen == ["before", "after", "backward", "state", "state, too", "loaded"]
     assert len(bridge._forward_hooks) == 1 and not hasattr(nn.Module, "_forward_hooks")
+
+
+def test_modules_that_pytorch_pickled_run_their_hooks_and_new_ones() -> None:
+    """They have a collection for each kind of hook, which are plain dictionaries, and do not know whether to look there."""
+    seen: list[str] = []
+    kinds = ("forward", "forward_pre", "backward", "state_dict", "load_state_dict_pre")
+    state = vars(nn.Linear(2, 2)) | {f"_{kind}_hooks": OrderedDict() for kind in kinds}
+    del state["_non_persistent_buffers_set"]  # which PyTorch 1.5 has not
+    state["_forward_hooks"] |= {12: lambda *rest: seen.append("its own")}
+    module = nn.Linear.__new__(nn.Linear)
+    module.__setstate__(state)
+    module(torch.ones(1, 2))
+    assert seen == ["its own"]
+
+    other = nn.Linear.__new__(nn.Linear)
+    other.__dict__ = state | {"_forward_hooks": OrderedDict()}  # by a `__setstate__` of its class
+    other.register_forward_pre_hook(lambda *rest: seen.append("before"), prepend=True)
+    other.register_forward_hook(lambda *rest: seen.append("after"))
+    other.register_full_backward_hook(lambda *rest: seen.append("backward"))
+    other._register_state_dict_hook(lambda *rest: seen.append("state"))
+    other._register_load_state_dict_pre_hook(lambda *rest: seen.append("load"))
+    other(torch.ones(1, 2, requires_grad=True)).sum().backward()
+    other.load_state_dict(other.state_dict())
+    assert seen == ["its own", "before", "after", "backward", "state", "load"]
+
+
+def test_collections_of_hooks_are_assigned_and_deleted() -> None:
+    module, hooks = nn.Identity(), OrderedDict()
+    object.__setattr__(module, "_forward_hooks", hooks)
+    module.register_forward_hook(lambda *rest: torch.ones(3))
+    assert module._forward_hooks is hooks and module(torch.ones(1)).shape == (3,)
+    del module._forward_hooks
+    assert module(torch.ones(1)).shape == (1,)
+    with pytest.raises(AttributeError, match="no attribute '_forward_pre_hooks'"):
+        del module._forward_pre_hooks

@@ -45,6 +45,17 @@ def test_transposed_convolution_has_the_asked_size() -> None:
         up(down(x), output_size=(20, 20))
 
 
+def test_padding_of_a_size_is_asked_for_windows_of_others() -> None:
+    """Packages with convolutions of their own do so, some without a module."""
+    up, x = nn.ConvTranspose2d(3, 2, 3, stride=2, dilation=2, output_padding=1), torch.zeros(1, 3, 10, 10)
+    sizes = (up.stride, up.padding, up.kernel_size, 2)
+    assert list(up._output_padding(x, None, *sizes, up.dilation)) == [1, 1]
+    assert list(up._output_padding(x, [24, 23], *sizes, up.dilation)) == [1, 0]
+    assert list(up._output_padding(x, [1, 2, 21, 22], *sizes)) == [0, 1]
+    without: Any = nn.modules.conv._ConvTransposeNd._output_padding
+    assert without(None, x, (21, 20), (2, 2), (0, 0), (2, 2), 2, dilation=(1, 1)) == [1, 0]
+
+
 @pytest.mark.parametrize("mode", ["zeros", "reflect", "replicate", "circular"])
 def test_same_padding_keeps_the_size(mode: str) -> None:
     assert nn.Conv1d(1, 1, 4, padding="same", padding_mode=mode, dilation=2)(torch.randn(1, 1, 9)).shape == (1, 1, 9)

@@ -187,6 +187,14 @@ def test_registered_hooks_are_found_as_they_were_given() -> None:
     assert seen == [(module, 7), (None, 7)]
 
 
+def test_norms_take_what_they_load_by_name() -> None:
+    """As modules of others call it that write `_load_from_state_dict` anew."""
+    module, missing = nn.BatchNorm1d(2), []
+    lists = {"missing_keys": missing, "unexpected_keys": [], "error_msgs": []}
+    module._load_from_state_dict(state_dict={}, prefix="", local_metadata={}, strict=True, **lists)
+    assert missing == ["weight", "bias", "running_mean", "running_var"]
+
+
 def test_hooks_of_a_copied_module_are_given_the_copy() -> None:
     seen = []
     module = nn.Linear(1, 1)

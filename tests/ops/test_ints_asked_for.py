@@ -64,6 +64,7 @@ def test_a_number_with_a_point_is_refused(name):
 def test_what_stands_for_an_int_is_taken():
     n, t = np.int64(2), torch.tensor(2)
     assert torch.fft.fft(SIGNAL, n=n).shape == torch.fft.fft(SIGNAL, n=t).shape == (2,)
+    assert torch.equal(torch.fft.fftfreq(t), torch.fft.fftfreq(2)) and torch.fft.rfftfreq(t).shape == (2,)
     assert torch.equal(torch.tril(IMAGE, n), torch.tril(IMAGE, t))
     assert F.pad(IMAGE, (n, t)).shape == (1, 4, 8)
     assert F.max_pool2d(IMAGE, n).shape == F.adaptive_avg_pool2d(IMAGE, (t, None))[:, :, ::2].shape == (1, 2, 2)
@@ -74,3 +75,11 @@ def test_padding_with_none_is_refused_and_not_nan():
     with pytest.raises(TypeError, match="'value'"):
         torch.constant_pad_nd(IMAGE, (1, 1), None)
     assert F.pad(IMAGE, (1, 1), value=None)[0, 0, 0] == 0
+
+
+def test_threads_are_counted_by_ints_of_numpy_and_not_by_truth():
+    before = torch.get_num_threads()
+    torch.set_num_threads(np.int64(before))
+    assert torch.get_num_threads() == before and type(torch.get_num_threads()) is int
+    with pytest.raises(RuntimeError, match="expects an int, but got bool"):
+        torch.set_num_threads(True)

@@ -53,8 +53,13 @@ class Hooks(OrderedDict[int, Any]):
 
     def add(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Append `hook`, or put it first, and return the handle that removes it."""
-        handle = RemovableHandle(self)
-        self[handle.id] = hook
-        if prepend:
-            self.move_to_end(handle.id, last=False)
-        return handle
+        return add_hook(self, hook, prepend)
+
+
+def add_hook(hooks: OrderedDict[int, Any], hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+    """Append `hook` to a collection that may be of PyTorch's making, or put it first; the handle removes it."""
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    if prepend:
+        hooks.move_to_end(handle.id, last=False)
+    return handle

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
+import numpy as np
+
 from rushlight.backends import blas
 from rushlight.basics.caller import warn
 from rushlight.dispatch.options import fills
@@ -108,7 +110,7 @@ def set_flush_denormal(mode: bool) -> bool:
 
 def check_count(name: str, count: object) -> None:
     """Raise RuntimeError for what is no positive int."""
-    if not isinstance(count, int):
+    if not isinstance(count, (int, np.integer)) or isinstance(count, bool):
         raise RuntimeError(f"{name} expects an int, but got {type(count).__name__}")
     if count < 1:
         raise RuntimeError(f"{name} expects a positive integer, got {count}")
@@ -121,7 +123,7 @@ def set_num_threads(count: int) -> None:
     """
     check_count("set_num_threads", count)
     for setter in _thread_setters():
-        setter(count)
+        setter(int(count))
 
 
 def get_num_threads() -> int:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rushlight.basics.caller import warn
-from rushlight.basics.handles import Hooks, RemovableHandle
+from rushlight.basics.handles import Hooks, RemovableHandle, add_hook
 from rushlight.nn.base.state import Stateful
 from rushlight.tensor import Tensor
 
@@ -197,7 +197,7 @@ class Hooked(Stateful):
 
     def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call `hook(module, grad_output)` when the gradients of the outputs are known; it may return others."""
-        return self._backward_pre_hooks.add(hook, prepend)
+        return add_hook(self._backward_pre_hooks, hook, prepend)
 
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call `hook(module, grad_input, grad_output)` when the gradients of the inputs are known.
@@ -205,7 +205,7 @@ class Hooked(Stateful):
         It may return other gradients of the inputs.  Raises RuntimeError beside hooks of `register_backward_hook`.
         """
         self._only_one_kind_of_backward_hook(True)
-        return self._backward_hooks.add(hook, prepend)
+        return add_hook(self._backward_hooks, hook, prepend)
 
     def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Deprecated: call `hook(module, grad_input, grad_output)` after the node that computed the output.
@@ -213,7 +213,7 @@ class Hooked(Stateful):
         Use `register_full_backward_hook`.
         """
         self._only_one_kind_of_backward_hook(False)
-        return self._backward_hooks.add(hook)
+        return add_hook(self._backward_hooks, hook)
 
     def _only_one_kind_of_backward_hook(self, full: bool) -> None:
         if self._is_full_backward_hook is (not full):

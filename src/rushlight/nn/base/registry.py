@@ -156,8 +156,6 @@ class Registry:
         elif "_buffers" in own and name in own["_buffers"]:
             self._set_buffer(name, value)
         else:
-            if name in HOOKS:
-                own["_hooked"] = True
             object.__setattr__(self, name, value)
 
     def _set_parameter(self, name: str, value: Parameter) -> None:
@@ -226,13 +224,18 @@ class Registry:
         return {name: value for name, value in self.__dict__.items() if name != "_compiled_call_impl"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        own = self.__dict__
+        own.update(state)
+        own.setdefault("_non_persistent_buffers_set", set())  # modules that PyTorch 1.5 pickled have none
+        if any(own.get(name) for name in HOOKS if "state_dict" not in name):
+            own["_hooked"] = True
 
 
-class _FirstHooks:
+class _ModuleHooks:
     """A collection of hooks that a module has once it is asked for: modules without hooks carry none.
 
     What a class says of other attributes does not hide it: packages override `__getattr__` without asking the one above.
+    Nor does a collection that is there, as every module that PyTorch pickled has: who asks for it may add a hook.
     """
 
     def __init__(self, name: str) -> None:
@@ -247,9 +250,19 @@ class _FirstHooks:
             module.__dict__["_hooked"] = True
         return module.__dict__.setdefault(self.name, Hooks())
 
+    def __set__(self, module: Registry, value: object) -> None:
+        module.__dict__[self.name] = value
+        if self.name in HOOKS:
+            module.__dict__["_hooked"] = True
+
+    def __delete__(self, module: Registry) -> None:
+        if self.name not in module.__dict__:
+            raise AttributeError(f"'{type(module).__name__}' object has no attribute '{self.name}'")
+        del module.__dict__[self.name]
+
 
 for _name in HOOKS | HOOK_FLAGS:
-    setattr(Registry, _name, _FirstHooks(_name))
+    setattr(Registry, _name, _ModuleHooks(_name))
 
 
 def _refuse_arguments(name: str, args: tuple[Any, ...], kwargs: dict[Any, Any]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rushlight.basics.caller import warn
 from rushlight.basics.errors import explained
 from rushlight.basics.foreign import is_theirs, kind_of
-from rushlight.basics.handles import RemovableHandle
+from rushlight.basics.handles import RemovableHandle, add_hook
 from rushlight.engine.modes import no_grad
 from rushlight.engine.swapping import swap_tensors
 from rushlight.nn.base.conversion import _SETTINGS
@@ -122,7 +122,7 @@ class Stateful(Convertible):
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(module, prefix, keep_vars)` before `state_dict`."""
-        return self._state_dict_pre_hooks.add(hook)
+        return add_hook(self._state_dict_pre_hooks, hook)
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(module, state_dict, prefix, local_metadata)` after `state_dict`; it may change the dict."""
@@ -133,7 +133,7 @@ class Stateful(Convertible):
 
     def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """As `register_state_dict_post_hook`, but the hook may return another dict."""
-        return self._state_dict_hooks.add(hook)
+        return add_hook(self._state_dict_hooks, hook)
 
     # In --------------------------------------------------------------------------------------------
 
@@ -145,11 +145,11 @@ class Stateful(Convertible):
     def _register_load_state_dict_pre_hook(
         self, hook: Callable[..., Any], with_module: bool = False
     ) -> RemovableHandle:
-        return self._load_state_dict_pre_hooks.add(_WithModule(hook, self) if with_module else hook)
+        return add_hook(self._load_state_dict_pre_hooks, _WithModule(hook, self) if with_module else hook)
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(module, incompatible_keys)` after this module has loaded; it may change the keys in place."""
-        return self._load_state_dict_post_hooks.add(hook)
+        return add_hook(self._load_state_dict_post_hooks, hook)
 
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False

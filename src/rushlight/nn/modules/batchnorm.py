@@ -89,14 +89,16 @@ class _NormBase(Module):
             f"bias={has_bias}, track_running_stats={self.track_running_stats}"
         )
 
-    def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: dict[str, Any], *rest: Any) -> None:
+    def _load_from_state_dict(
+        self, state_dict: Any, prefix: str, local_metadata: dict[str, Any], *rest: Any, **named: Any
+    ) -> None:
         """Before version 2 there was no count of batches: keep ours."""
         version = local_metadata.get("version", None)
         key = prefix + "num_batches_tracked"
         if (version is None or version < 2) and self.track_running_stats and key not in state_dict:
             kept: Any = self.num_batches_tracked
             state_dict[key] = ops.tensor(0, dtype=int64) if kept is None else kept
-        super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest, **named)
 
 
 class _BatchNorm(_NormBase):

@@ -265,34 +265,49 @@ class _ConvTransposeNd(_ConvNd):
         """
         n = len(self.kernel_size)
         convolve: Any = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[n - 1]
-        extra = self.output_padding if output_size is None else self._output_padding(input, list(output_size))
+        extra = self._output_padding(input, output_size, self.stride, self.padding, self.kernel_size, n, self.dilation)
         return convolve(input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation)
 
-    def _output_padding(self, input: Tensor, output_size: list[int]) -> list[int]:
-        """The output padding that gives `output_size`.  Raises ValueError where none does."""
-        n = len(self.kernel_size)
-        leading = input.ndim - n
-        if len(output_size) == n + leading:
-            output_size = output_size[leading:]
-        if len(output_size) != n:
-            raise ValueError(
-                f"ConvTranspose{n}D: for {input.ndim}D input, output_size must have {n} or {n + leading} elements "
-                f"(got {len(output_size)})"
-            )
+    def _output_padding(
+        self,
+        input: Tensor,
+        output_size: Sequence[int] | None,
+        stride: Sequence[int],
+        padding: Sequence[int],
+        kernel_size: Sequence[int],
+        num_spatial_dims: int,
+        dilation: Sequence[int] | None = None,
+    ) -> Sequence[int]:
+        """The output padding that gives `output_size`.  Raises ValueError where none does.
+
+        The sizes are arguments since modules of packages call it so, for windows of their own or without a module.
+        """
+        if output_size is None:
+            return self.output_padding
+        wanted = _spatial(list(output_size), input.ndim, num_spatial_dims)
+        sizes = input.shape[input.ndim - num_spatial_dims :]
+        apart = [1] * num_spatial_dims if dilation is None else dilation
         least = [
-            (input.shape[d + leading] - 1) * self.stride[d]
-            - 2 * self.padding[d]
-            + self.dilation[d] * (self.kernel_size[d] - 1)
-            + 1
-            for d in range(n)
+            (sizes[d] - 1) * stride[d] - 2 * padding[d] + apart[d] * (kernel_size[d] - 1) + 1
+            for d in range(num_spatial_dims)
         ]
-        most = [size + step - 1 for size, step in zip(least, self.stride, strict=True)]
-        if any(not low <= size <= high for low, size, high in zip(least, output_size, most, strict=True)):
+        most = [least[d] + stride[d] - 1 for d in range(num_spatial_dims)]
+        if any(not low <= size <= high for low, size, high in zip(least, wanted, most, strict=True)):
             raise ValueError(
-                f"requested an output size of {output_size}, but valid sizes range from {least} to {most} (for an "
-                f"input of {list(input.shape)[leading:]})"
+                f"requested an output size of {wanted}, but valid sizes range from {least} to {most} (for an "
+                f"input of {list(sizes)})"
             )
-        return [size - low for size, low in zip(output_size, least, strict=True)]
+        return [size - low for size, low in zip(wanted, least, strict=True)]
+
+
+def _spatial(output_size: list[int], ndim: int, n: int) -> list[int]:
+    """The last `n` sizes of an output, whose others may be given too.  Raises ValueError for another number of them."""
+    if len(output_size) not in (n, ndim):
+        raise ValueError(
+            f"ConvTranspose{n}D: for {ndim}D input, output_size must have {n} or {ndim} elements "
+            f"(got {len(output_size)})"
+        )
+    return output_size[-n:]
 
 
 _ConvTransposeMixin = _ConvTransposeNd  # its older name

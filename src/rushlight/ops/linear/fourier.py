@@ -311,7 +311,8 @@ def _frequencies(
     """Those of `np.fft`, also of no elements and of a spacing of 0.  Raises RuntimeError for a negative n, for integers."""
     where = check_options(name, device, layout, pin_memory)
     kind = dtype or dtypes.get_default_dtype()
-    if as_int(n, f"fft_{name}", "n") < 0:
+    n = as_int(n, f"fft_{name}", "n")  # of a tensor of one, too
+    if n < 0:
         raise RuntimeError(f"{name}: Trying to create tensor with negative dimension {n}: [{n}]")
     if not kind.is_floating_point:
         kinds = {True: NotImplementedError, False: RuntimeError}

@@ -247,7 +247,8 @@ def untracked(self: Tensor, tensor_contents: str | None) -> str:
 
 
 def _format(self: Tensor, spec: str) -> str:
-    if self._array.ndim == 0:
+    # A parameter is shown as such, as PyTorch does; asked for digits it has them, which PyTorch refuses.
+    if self._array.ndim == 0 and (spec or type(self) is Tensor):
         return str(format(self.item(), spec))
     return object.__format__(self, spec)
 
