@@ -140,6 +140,19 @@ def test_asarray() -> None:
     assert torch.asarray(t, requires_grad=True) is t
 
 
+def test_what_is_made_of_a_tensor_or_an_array_is_where_it_is_asked_for() -> None:
+    for data in (torch.ones(2), np.ones(2, np.float32), torch.arange(2)):
+        for make in (torch.asarray, torch.as_tensor):
+            assert make(data, device="meta").device.type == "meta"
+            with torch.device("meta"):
+                assert make(data).device.type == "meta"
+    with pytest.raises(ValueError, match="can't alias tensor from device 'cpu' to 'meta'"):
+        torch.asarray(np.ones(2), device="meta", copy=False)
+    with pytest.raises(NotImplementedError, match="no data"):
+        torch.asarray(torch.ones(2, device="meta"), device="cpu")
+    assert torch.asarray(torch.ones(2), dtype=torch.float64, device="meta", copy=True).dtype is torch.float64
+
+
 def test_asarray_keeps_the_graph_of_a_tensor_and_says_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
     from rushlight.ops.create import create
 

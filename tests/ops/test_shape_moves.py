@@ -122,6 +122,8 @@ def test_grids():
     assert torch.cartesian_prod(x, y).tolist() == [[1, 4], [1, 5], [2, 4], [2, 5], [3, 4], [3, 5]]
     assert torch.combinations(y, with_replacement=True).tolist() == [[4, 4], [4, 5], [5, 5]]
     assert [i.tolist() for i in torch.unravel_index(torch.tensor([5, 7]), (2, 4))] == [[1, 1], [1, 3]]
+    there = torch.unravel_index(torch.tensor([5, 7], dtype=torch.int32, device="meta"), (2, 4))
+    assert [(i.device.type, i.shape, i.dtype) for i in there] == [("meta", (2,), torch.int64)] * 2
 
 
 @pytest.mark.parametrize("k", [-4, -1, 0, 2, 9])

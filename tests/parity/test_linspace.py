@@ -1,4 +1,6 @@
-"""linspace takes PyTorch's steps, bit by bit."""
+"""linspace and frequencies take PyTorch's steps, bit by bit."""
+
+import itertools
 
 import numpy as np
 import pytest
@@ -24,3 +26,13 @@ def test_bytes_wrap_around():
     assert rushlight.linspace(-1, 3, 3, dtype=rushlight.uint8).tolist() == [255, 129, 3]
     with pytest.raises(RuntimeError, match="without overflow"):
         rushlight.linspace(0, 300, 3, dtype=rushlight.int8)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_frequencies_of_fft_are_the_same_to_the_bit(dtype: str) -> None:
+    """They are compared and divided by again: torchoptics asks where a difference of their squares is 0."""
+    for n, d in itertools.product((0, 1, 2, 7, 50, 1000), (1.0, 0.1, 0.3, -2.0, 1 / 44100)):
+        for name in ("fftfreq", "rfftfreq"):
+            ours = getattr(rushlight.fft, name)(n, d, dtype=getattr(rushlight, dtype))
+            theirs = getattr(torch.fft, name)(n, d, dtype=getattr(torch, dtype))
+            np.testing.assert_array_equal(ours.numpy(), theirs.numpy())

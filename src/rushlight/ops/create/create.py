@@ -34,7 +34,7 @@ def tensor(data: object, *, dtype: dtype | None = None, device: device | str | i
     where = check_options("tensor", device, None, pin_memory)
     warn_of_copies(data)
     if isinstance(data, Tensor) and data._meta:
-        if device is not None and where is not META:
+        if where is not None and where is not META:
             no_values("tensor")
         where = META
     return made(array_from(data, wanted), requires_grad, where)
@@ -56,7 +56,7 @@ def as_tensor(data: object, dtype: dtype | None = None, device: device | str | i
     where = check_options("as_tensor", device)
     if isinstance(data, Tensor):
         found = data if dtype is None else data.to(dtype)
-        return found if device is None or data._meta is (where is META) else found.to(device)
+        return found if where is None or data._meta is (where is META) else found.to(where)
     wanted = None if dtype is None else numpy_dtype("as_tensor", dtype)
     if isinstance(data, np.ndarray):
         t = from_numpy(data)
@@ -86,6 +86,10 @@ def asarray(obj: Any, *, dtype: dtype | None = None, device: device | str | int 
         if copy is False:
             raise ValueError("can't alias arbitrary sequence into a tensor.")
         return made(array_from(obj, wanted), requires_grad, where)
+    if where is not None and shared._meta is not (where is META):
+        if copy is False:
+            raise ValueError(f"can't alias tensor from device '{shared.device}' to '{where}'.")
+        shared, copy = shared.to(where), None
     if wanted is not None and shared._array.dtype != wanted:
         if copy is False:
             raise ValueError(f"can't alias tensor with dtype '{shared.dtype}' into dtype '{dtypes.of(wanted)}'.")

@@ -317,13 +317,11 @@ def _frequencies(
     if not kind.is_floating_point:
         kinds = {True: NotImplementedError, False: RuntimeError}
         raise kinds[kind.is_complex](f"{name} requires a floating point dtype, got {kind}")
-    if n and d:
-        values = getattr(np.fft, name)(n, d)
-    else:
-        steps = np.arange(n // 2 + 1) if name == "rfftfreq" else np.roll(np.arange(-(n // 2), n - n // 2), n - n // 2)
-        with np.errstate(all="ignore"):
-            values = steps * (1 / np.float64(n * d))
-    return made(np.asarray(values).astype(kind.numpy), requires_grad, where)
+    steps = np.arange(n // 2 + 1) if name == "rfftfreq" else np.roll(np.arange(-(n // 2), n - n // 2), n - n // 2)
+    with np.errstate(all="ignore"):
+        # The product of two numbers that are rounded already, as PyTorch's is: frequencies are compared, and divided again.
+        values = steps.astype(kind.numpy) * (1 / np.float64(n * d)).astype(kind.numpy)
+    return made(values, requires_grad, where)
 
 
 @function(ns=NS, out=True)

@@ -254,6 +254,8 @@ def unravel_index(indices: Tensor | Sequence[int] | int, shape: int | Sequence[i
         raise TypeError(f"expected 'indices' to be integer dtype, but got {getattr(indices, 'dtype', type(indices))}")
     if any(n < 0 for n in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
+    if indices._meta:
+        return tuple(indices.to(dtypes.int64, copy=True) for _ in sizes)
     found, rest = [], array.astype(np.int64, copy=False)
     for n in reversed(sizes):
         found.append(wrap(np.asarray(rest % n)) if n else wrap(rest.copy()))
