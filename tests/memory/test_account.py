@@ -101,3 +101,41 @@ del weight
 assert 0 <= memory.current() < 100_000, memory.current()
 """
     printed("-c", program)
+
+
+def test_other_threads_make_tuples_meanwhile() -> None:
+    program = """
+import sys, threading
+from rushlight import memory
+done, errors = threading.Event(), []
+def work():
+    try:
+        while not done.is_set():
+            tuple(x for x in range(50))
+    except SystemError as error:  # what Python raises where somebody else holds the tuple that is being made
+        errors.append(error)
+thread = threading.Thread(target=work)
+sys.setswitchinterval(1e-6)
+thread.start()
+for _ in range(30):
+    memory.live()
+done.set()
+thread.join()
+assert not errors, errors
+"""
+    printed("-c", program)
+
+
+def test_a_look_at_what_is_alive_leaves_nothing_alive() -> None:
+    import gc
+    import sys
+
+    tensor = torch.zeros(1000)
+    gc.collect()
+    gc.disable()
+    try:
+        before = sys.getrefcount(tensor)
+        memory.live()
+        assert sys.getrefcount(tensor) == before
+    finally:
+        gc.enable()

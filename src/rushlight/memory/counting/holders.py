@@ -6,7 +6,8 @@ import gc
 import inspect
 import sys
 from collections.abc import Iterator
-from itertools import compress
+from itertools import chain, compress, starmap
+from operator import not_
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -160,17 +161,29 @@ def in_frames() -> list[Any]:
     return found
 
 
+def known(classes: set[int], others: bool = False) -> list[Any]:
+    """The objects that the collector of cycles knows whose class has one of these ids, or none of them.
+
+    Among them are tuples that other threads are making, and Python refuses to finish one that somebody else holds:
+    `tuple(x for x in y)` ends in a SystemError there.  So all are asked for, looked at and let go within one call of `list`, which runs
+    no code of Python's, so that no other thread runs either.
+    """
+    held: list[list[Any]] = []
+    hold: Iterator[Any] = filter(None, map(held.append, starmap(gc.get_objects, [()])))  # yields nothing, as what lets go
+    objects = chain.from_iterable(chain(hold, held, filter(None, starmap(held.clear, [()])), [[None]]))
+    wanted = map(classes.__contains__, map(id, map(type, chain.from_iterable(held))))
+    return list(compress(objects, map(not_, wanted) if others else wanted))
+
+
 def collected() -> list[Any]:
-    """All objects that the collector of cycles knows, and those that `gc.freeze` hides, as far as others lead there."""
-    found = gc.get_objects()
-    if not gc.get_freeze_count():
-        return found
-    known = {id(x) for x in found}
+    """All that is known, and what `gc.freeze` hides, as far as others lead there; of tuples and lists those that others hold."""
+    found = known({id(tuple), id(list)}, others=True)
+    seen = {id(x) for x in found}
     todo = [*found, sys.modules, *in_frames()]
     while todo:
         reached = {id(x): x for x in gc.get_referents(*todo)}
-        todo = [x for key, x in reached.items() if key not in known and gc.is_tracked(x)]
-        known.update(map(id, todo))
+        todo = [x for key, x in reached.items() if key not in seen and gc.is_tracked(x)]
+        seen.update(map(id, todo))
         found += todo
     return found
 
@@ -182,6 +195,8 @@ def collected_of(*classes: type) -> list[Any]:
         kind = todo.pop()
         wanted.add(id(kind))
         todo += type.__subclasses__(kind)
+    if not gc.get_freeze_count():
+        return known(wanted)
     found = collected()
     return list(compress(found, map(wanted.__contains__, map(id, map(type, found)))))
 
