@@ -280,15 +280,14 @@ def _(g: Array, input: Tensor, target: Tensor, weight: Tensor | None, total: flo
     if any(getattr(x._array, "interpreted", False) for x in (target, weight, total) if isinstance(x, Tensor)):
         both = hidden_coefficients(input, target, weight, total, ignore_index, label_smoothing)
         return g * (softmax_op(input, 1) * ops.sum(both, 1, True) - both)
-    direct, spread = coefficients(input, target, weight, ignore_index, label_smoothing, total)
-    sums = wrap(np.add.reduce(direct, axis=1, keepdims=True) + np.add.reduce(spread, axis=1, keepdims=True))
-    return g * (softmax_op(input, 1) * sums - wrap(direct + spread))
+    both, sums = coefficients(input, target, weight, ignore_index, label_smoothing, total)
+    return g * (softmax_op(input, 1) * sums - both)
 
 
 def hidden_coefficients(
     x: Tensor, target: Tensor, weight: Tensor | None, total: float | Tensor, ignore: int, smoothing: float
 ) -> Tensor:
-    """The sum of both `coefficients`, by operators: for levels that hide values."""
+    """The first of the `coefficients`, by operators: for levels that hide values."""
     classes, rest = x.shape[1], (1,) * (len(x.shape) - 2)
     target = target if isinstance(target, Tensor) else wrap(target)
     by_class = ops.ones(classes, dtype=x.dtype) if weight is None else weight.to(x.dtype)
@@ -300,24 +299,22 @@ def hidden_coefficients(
 
 def coefficients(
     x: Tensor, target: Tensor, weight: Tensor | None, ignore: int, smoothing: float, total: float
-) -> tuple[Any, Any]:
-    """What the logarithms of the probabilities are multiplied by: at the target, and everywhere.  (N, C, *) each"""
+) -> tuple[Tensor, Tensor]:
+    """What the logarithms of the probabilities are multiplied by, (N, C, *), and the sums of that over classes, (N, 1, *)."""
     classes, dtype = x.shape[1], x.dtype.numpy
     total = total._array if isinstance(total, Tensor) else total
     t, w = (None if y is None else y._array if isinstance(y, Tensor) else y for y in (target, weight))
     safe, own = row_weights(t, w, classes, ignore, np.float64)
-    direct, each = (
-        np.zeros(tuple(x.shape)),
-        np.full(safe.shape, 1 - smoothing) if own is None else own * (1 - smoothing),
-    )
-    np.put_along_axis(direct, safe[:, None], each[:, None], 1)
+    each = np.full(safe.shape, 1 - smoothing) if own is None else own * (1 - smoothing)
     by_feature = np.ones(classes) if w is None else w.astype(np.float64)
     spread = by_feature.reshape(-1, *(1,) * (len(x.shape) - 2)) * (smoothing / max(classes, 1))
     counts = np.expand_dims(t != ignore, 1)
-    found = direct / total, spread * counts / total
+    both = np.zeros(tuple(x.shape))  # added up like this: in 16 bits a sum over many classes stays where it is
+    np.put_along_axis(both, safe[:, None], each[:, None], 1)
+    both = (both + spread * counts) / total
     if not total:  # nothing counts: the mean is no number, and what is ignored has no part in it
-        found = np.where(counts, found[0], 0), np.where(counts, found[1], 0)
-    return found[0].astype(dtype), found[1].astype(dtype)
+        both = np.where(counts, both, 0)
+    return wrap(both.astype(dtype)), wrap(both.sum(1, keepdims=True).astype(dtype))
 
 
 # Cross entropy of logits and probabilities ------------------------------------------------------------------------

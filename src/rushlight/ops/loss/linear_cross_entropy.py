@@ -22,7 +22,7 @@ from rushlight.ops.linear.matmul import linear
 from rushlight.ops.loss.cross_entropy import check_target, coefficients, cross_entropy, over
 from rushlight.ops.loss.loss import check_tensors, reduction_of
 from rushlight.ops.norm.softmax import softmax_op
-from rushlight.tensor import Tensor, wrap
+from rushlight.tensor import Tensor
 
 F = "nn.functional"
 CHUNK = 1 << 23  # logits at once, unless that is under 256 rows
@@ -100,10 +100,9 @@ def add_chunk(grads: list[Any], d: Array, x: Array, w: Array, at: slice) -> None
 def _(g: Tensor, input: Tensor, linear_weight: Tensor, linear_bias: Tensor | None, target: Tensor, weight: Any,
       total: float, reduction: str, ignore_index: int, smoothing: float, needs: tuple[bool, ...]) -> object:  # fmt: skip
     logits = linear(input, linear_weight, linear_bias)
-    direct, spread = coefficients(logits, target, weight, ignore_index, smoothing, total)
-    sums = wrap(np.add.reduce(direct, axis=1, keepdims=True) + np.add.reduce(spread, axis=1, keepdims=True))
+    both, sums = coefficients(logits, target, weight, ignore_index, smoothing, total)
     g = g if reduction != "none" else ops.unsqueeze(g, 1)
-    d = g * (softmax_op(logits, 1) * sums - wrap(direct + spread))
+    d = g * (softmax_op(logits, 1) * sums - both)
     return (ops.matmul(d, linear_weight) if needs[0] else None, ops.matmul(ops.t(d), input) if needs[1] else None,
             ops.sum(d, 0) if needs[2] else None)  # fmt: skip
 
