@@ -177,3 +177,34 @@ def norm_state(wrap: Any) -> list[Any]:
 def test_norms_of_a_wrapped_module_count_a_batch_once() -> None:
     plain, found = norm_state(lambda part: part), norm_state(lambda part: stores.recompute()(part))
     assert all(torch.equal(a, b) for a, b in zip(plain, found, strict=True))
+
+
+class Drifting(nn.Module):
+    """Results depend on buffers that each run changes, in place and by another tensor."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("factor", torch.ones(1))
+        self.register_buffer("other", torch.ones(1))
+
+    def forward(self, x: Any) -> Any:
+        self.factor.mul_(1.5)
+        self.other = self.other * 1.1
+        return (x * self.factor.clone()).tanh() * self.other
+
+
+@pytest.mark.parametrize(
+    "part",
+    [lambda: nn.utils.parametrizations.spectral_norm(nn.Linear(8, 8)), Drifting],
+    ids=["spectral_norm", "buffers"],
+)
+def test_a_wrapped_module_runs_again_with_the_buffers_that_it_had(part: Any) -> None:
+    found = []
+    for wrap in (lambda net: net, lambda net: stores.recompute()(net)):
+        torch.manual_seed(0)
+        net = wrap(nn.Sequential(nn.Linear(8, 8), part(), nn.Tanh(), nn.Linear(8, 2)))
+        x = torch.randn(4, 8)
+        for _ in range(2):
+            (net(x).square().sum() + net(x * 2).sin().sum()).backward()
+        found.append([*(p.grad for p in net.parameters()), *net.buffers()])
+    assert all((a == b).all() for a, b in zip(*found, strict=True))

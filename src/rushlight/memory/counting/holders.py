@@ -169,7 +169,9 @@ def known(classes: set[int], others: bool = False) -> list[Any]:
     no code of Python's, so that no other thread runs either.
     """
     held: list[list[Any]] = []
-    hold: Iterator[Any] = filter(None, map(held.append, starmap(gc.get_objects, [()])))  # yields nothing, as what lets go
+    hold: Iterator[Any] = filter(
+        None, map(held.append, starmap(gc.get_objects, [()]))
+    )  # yields nothing, as what lets go
     objects = chain.from_iterable(chain(hold, held, filter(None, starmap(held.clear, [()])), [[None]]))
     wanted = map(classes.__contains__, map(id, map(type, chain.from_iterable(held))))
     return list(compress(objects, map(not_, wanted) if others else wanted))
