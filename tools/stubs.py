@@ -161,7 +161,8 @@ def shown_by_source() -> set[str]:
 
 def property_type(name: str) -> str:
     """The type of a property, seen on a tensor."""
-    found = getattr(torch.zeros(2, 2, dtype=torch.complex64), name, None)
+    with warnings.catch_warnings(action="ignore"):  # of a property that is no longer meant to be read
+        found = getattr(torch.zeros(2, 2, dtype=torch.complex64), name, None)
     kinds = {torch.Tensor: "Tensor", bool: "bool", int: "int", str: "str"}
     return kinds.get(type(found), "Any")
 

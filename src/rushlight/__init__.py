@@ -139,9 +139,9 @@ _FUNCTIONS |= dict.fromkeys(
     "rushlight.compat.rooms.top",
 )  # fmt: skip
 _FUNCTIONS |= dict.fromkeys(
-    ("_addmm_activation", "_compute_linear_combination", "_debug_has_internal_overlap", "_has_compatible_shallow_copy_type", "_int_mm", "_scaled_mm", "_scaled_mm_v2", "_validate_sparse_coo_tensor_args", "_validate_sparse_compressed_tensor_args",
+    ("_addmm_activation", "_compute_linear_combination", "_debug_has_internal_overlap", "_has_compatible_shallow_copy_type", "_int_mm", "_nnpack_available", "_scaled_mm", "_scaled_mm_v2", "_validate_sparse_coo_tensor_args", "_validate_sparse_compressed_tensor_args",
      "_validate_sparse_csr_tensor_args", "_validate_sparse_csc_tensor_args", "_validate_sparse_bsr_tensor_args",
-     "_validate_sparse_bsc_tensor_args"),
+     "_validate_sparse_bsc_tensor_args", "_weight_norm"),
     "rushlight.compat.rooms.inner",
 )  # fmt: skip
 _FUNCTIONS |= dict.fromkeys(

@@ -53,9 +53,13 @@ class Signed:
     _plain: type
     _held: Any
 
-    @property  # type: ignore[misc]
+    @property
     def __class__(self) -> type[Any]:
         return self._plain
+
+    @__class__.setter
+    def __class__(self, value: type[Any]) -> None:
+        _set_class(self, signed(value, self._bits))
 
     @property
     def _array(self) -> Array:

@@ -255,6 +255,12 @@ def __getattr__(name: str) -> Any:
         return getattr(importlib.import_module("rushlight.library.fallback"), name)
     if name in ("_dispatch_has_kernel", "_dispatch_has_kernel_for_dispatch_key", "_dispatch_keys"):
         return getattr(importlib.import_module("rushlight._C._kernels"), name)
+    if name in ("_is_multithreading_enabled", "_is_view_replay_enabled"):
+        return getattr(importlib.import_module("rushlight.autograd.grad_mode"), name.removeprefix("_"))
+    if name == "_is_fwd_grad_enabled":
+        return importlib.import_module("rushlight.autograd.forward_ad").is_fwd_grad_enabled
+    if name == "_WeakTensorRef":
+        return importlib.import_module("rushlight._C._weak").WeakTensorRef
     if name in ("_autograd", "_functions", "_profiler"):
         return importlib.import_module(f"rushlight._C.{name}")
     raise AttributeError(f"module 'torch._C' has no attribute {name!r}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from types import TracebackType
-from typing import Any
+from typing import Any, ClassVar
 
 from rushlight.engine.modes import Mode, enable_grad, inference_mode, no_grad, set_grad_enabled
 from rushlight.storage import storage_of
@@ -33,19 +33,45 @@ class _Accepted(Mode):
         return type(self)(self.mode)
 
 
-class _Multithreading(threading.local):
-    enabled = True
+class _Noted(threading.local):
+    multithreading, view_replay = True, False
 
 
-_multithreading = _Multithreading()
+_noted = _Noted()
 
 
 def is_multithreading_enabled() -> bool:
     """What `set_multithreading_enabled` set in this thread."""
-    return _multithreading.enabled
+    return _noted.multithreading
 
 
-class set_multithreading_enabled(_Accepted):
+def is_view_replay_enabled() -> bool:
+    """What `_force_original_view_tracking` set in this thread."""
+    return _noted.view_replay
+
+
+class _Setting(_Accepted):
+    """One that is noted: as a function call from now on, as a context manager inside."""
+
+    what: ClassVar[str]
+
+    def __init__(self, mode: bool = True):
+        super().__init__(mode)
+        self.before = getattr(_noted, self.what)
+        setattr(_noted, self.what, self.mode)
+
+    def __enter__(self) -> None:
+        setattr(_noted, self.what, self.mode)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        setattr(_noted, self.what, self.before)
+
+    def __call__(self, function: Any) -> Any:
+        setattr(_noted, self.what, self.before)
+        return super().__call__(function)
+
+
+class set_multithreading_enabled(_Setting):
     """Whether a backward may use several threads for several devices: noted, without effect on one device.
 
     >>> import rushlight as torch
@@ -54,23 +80,13 @@ class set_multithreading_enabled(_Accepted):
     False
     """
 
-    def __init__(self, mode: bool = True):
-        super().__init__(mode)
-        self.before, _multithreading.enabled = _multithreading.enabled, self.mode
-
-    def __enter__(self) -> None:
-        _multithreading.enabled = self.mode
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        _multithreading.enabled = self.before
-
-    def __call__(self, function: Any) -> Any:
-        _multithreading.enabled = self.before
-        return super().__call__(function)
+    what = "multithreading"
 
 
-class _force_original_view_tracking(_Accepted):
-    """Whether views of changed bases are made by their own operators again: they always are."""
+class _force_original_view_tracking(_Setting):
+    """Whether views of changed bases are made by their own operators again: noted, they always are."""
+
+    what = "view_replay"
 
 
 class _unsafe_preserve_version_counter(_Accepted):

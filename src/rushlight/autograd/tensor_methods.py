@@ -64,7 +64,20 @@ def post_accumulate_grad_hooks(self: Tensor) -> dict[int, Callable[..., Any]] | 
     return self._post_hooks or None
 
 
-Tensor._backward_hooks = property(backward_hooks, put_backward_hooks)
+def keep_graph(self: Tensor) -> None:
+    """Raise RuntimeError: a place in the graph is not to be deleted."""
+    raise RuntimeError("_grad_fn cannot be deleted: detach_() takes a tensor out of its graph")
+
+
+def keep_hooks(self: Tensor) -> None:
+    """Raise RuntimeError: hooks are removed by their handles."""
+    raise RuntimeError(
+        "_backward_hooks cannot be deleted: remove() of the handle that register_hook gave removes a hook"
+    )
+
+
+Tensor._grad_fn = property(lambda self: self.grad_fn, None, keep_graph)  # type: ignore[attr-defined]
+Tensor._backward_hooks = property(backward_hooks, put_backward_hooks, keep_hooks)
 Tensor._post_accumulate_grad_hooks = property(post_accumulate_grad_hooks)  # type: ignore[attr-defined]
 Tensor.register_hook = register_hook  # type: ignore[assignment, method-assign]
 Tensor.register_post_accumulate_grad_hook = register_post_accumulate_grad_hook  # type: ignore[assignment, method-assign]

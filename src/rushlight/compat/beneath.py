@@ -7,6 +7,7 @@ from typing import Any
 from rushlight.basics import caller
 from rushlight.basics.devices import device
 from rushlight.basics.dtypes import dtype
+from rushlight.dispatch.dims import wrap_dim
 from rushlight.dispatch.named import Named, named
 from rushlight.storage import Storage
 from rushlight.tensor import layout
@@ -38,7 +39,7 @@ def norm_except_dim(v: Any, pow: int = 2, dim: int = 0) -> Any:
     """The p-norm over all dimensions but one, which are kept with size 1; over all for dim=-1.  (*) -> (1, .., N, .., 1)"""
     if dim == -1:
         return v.norm(pow)
-    dim = dim % v.dim()
+    dim = wrap_dim(dim, v.dim())
     others = [d for d in range(v.dim()) if d != dim]
     return named.norm(v, pow, others, keepdim=True) if others else named.norm(v.unsqueeze(-1), pow, -1)
 

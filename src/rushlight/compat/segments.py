@@ -33,6 +33,8 @@ def segment_reduce(data: Any, reduce: str, *, lengths: Any = None, indices: obje
         raise RuntimeError(f"segment_reduce(): {words}, got {reduce}")
     if indices is not None:
         raise RuntimeError("segment_reduce(): indices based reduction is not supported yet: give lengths or offsets.")
+    if data.ndim == 0:
+        raise RuntimeError("segment_reduce(): data has no dimension to be divided along: expected one or more")
     if not data.is_floating_point():
         raise NotImplementedError(f"segment_reduce(): not implemented for {data.dtype}: convert data with .float()")
     if (lengths is None) == (offsets is None):

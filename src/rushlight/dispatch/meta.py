@@ -91,6 +91,10 @@ class OnMeta:
     def __class__(self) -> type[Any]:
         return self._plain
 
+    @__class__.setter
+    def __class__(self, value: type[Any]) -> None:
+        _set_class(self, class_of(value))
+
     @property
     def _array(self) -> Array:
         return self._held.view(Nowhere)

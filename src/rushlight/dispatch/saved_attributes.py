@@ -118,16 +118,29 @@ class OperatorsTensor(SavedTensor):
         return int(self.node.plan.op.tensors.index(self.name)) if self.place is None else self.place
 
     @property
-    def data(self) -> Tensor | None:
-        """The tensor outside of the graph; None where it was freed or there is none."""
+    def data(self) -> Any:
+        """The tensor outside of the graph, or what a pack hook made of it; None where it was freed or there is none."""
         if self.node.saved is None or not is_saved(self.node, self.name) or self.place == -1:
             return None
+        kept = self.kept()
+        if isinstance(kept, Packed):
+            return kept.packed
         found: Tensor = (
             fetch(self.node, self.name, None, True, ()) if self.place is None else input_tensor(self.node, self.place)
         )
         return found.detach()
 
-    def register_hooks(self, pack_hook: Callable[..., Any], unpack_hook: Callable[..., Any]) -> None:
+    @property
+    def unpack_hook(self) -> Callable[..., Any] | None:
+        """What makes a tensor of `data`: the hook, of nested ones the function that calls them all; None where there is none."""
+        kept = None if self.node.saved is None else self.kept()
+        if not isinstance(kept, Packed):
+            return None
+        return kept.hooks[0][1] if len(kept.hooks) == 1 else kept.restored
+
+    def register_hooks(
+        self, pack_hook: Callable[..., Any] | None = None, unpack_hook: Callable[..., Any] | None = None
+    ) -> None:
         """Keep what `pack_hook(tensor)` returns instead; `unpack_hook` gives the tensor back for backward.
 
         Raises RuntimeError where the graph was freed, where there is no tensor, and where it is packed by hooks already.

@@ -134,7 +134,13 @@ class Packed:
 
     def unpack(self) -> Tensor:
         """The tensor, with its place in the graph."""
-        value = self.packed
+        value = self.restored(self.packed)
+        if self.like is not None and value._held.__class__ is ndarray:
+            self.check(value)
+        return value
+
+    def restored(self, value: Any) -> Tensor:
+        """The tensor that unpack hooks make of what the pack hooks made."""
         try:
             for (_, restore), stage in zip(reversed(self.hooks), reversed(self.stages), strict=True):
                 value = users(restore, value) if stage is None else back(restore, value, stage)
@@ -145,8 +151,6 @@ class Packed:
             raise TypeError(
                 f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(value).__name__}"
             )
-        if self.like is not None and value._held.__class__ is ndarray:
-            self.check(value)
         return value
 
     def check(self, value: Tensor) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from rushlight import kernels
 from rushlight.basics import dtypes
 from rushlight.basics.dtype_words import older
-from rushlight.basics.state import RECORDED, special, way_of
+from rushlight.basics.state import RECORDED, modes, special, way_of
 from rushlight.dispatch.named import named as torch
 from rushlight.engine.inplace import written
 from rushlight.engine.modes import no_grad
@@ -38,12 +38,14 @@ def rows_of(sparse: Sparse) -> Rows:
 def total(former: Any, g: Any) -> Tensor:
     """The accumulated gradient after another one arrives, one of the two sparse.
 
-    The former one is changed in place, unless it is sparse and the new one is not.
+    The former one is changed in place, unless it is sparse and the new one is not, or a graph is made.
     """
     if former is None:
         return g
     if not g.is_sparse:
         return former.to_dense() + g
+    if modes.grad:  # what holds the former one goes on with it as it is
+        return former + (g if former.is_sparse else g.to_dense())
     if not former.is_sparse:
         return add_to(former, g)
     with no_grad():

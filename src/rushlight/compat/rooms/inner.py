@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rushlight import absent
 from rushlight.basics import dtypes
 from rushlight.basics.naming import called
+from rushlight.compat.beneath import norm_except_dim
 from rushlight.dispatch.named import named
 from rushlight.sparse import construct
 
@@ -81,6 +82,16 @@ def _scaled_mm(
 def _compute_linear_combination(input: Tensor, coefficients: Tensor) -> object:
     """Sums of rows, each times a coefficient.  (K, *), (N, K) -> (N, *)"""
     return named.tensordot(coefficients, input, 1)
+
+
+def _nnpack_available() -> bool:
+    """Whether convolutions may be left to NNPACK, a library for phones: it is not used."""
+    return False
+
+
+def _weight_norm(v: Tensor, g: Tensor, dim: int = 0) -> Any:
+    """`g * v / |v|`, the norm over all dimensions but `dim`.  (*), (1, .., N, .., 1) -> (*)"""
+    return v * (g / norm_except_dim(v, 2, dim))
 
 
 def _debug_has_internal_overlap(self: Tensor) -> int:

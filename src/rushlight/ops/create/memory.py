@@ -186,11 +186,17 @@ def dim_order(self: Tensor, *, ambiguity_check: bool | list[Any] = False) -> tup
     return tuple(sorted(range(len(steps)), key=lambda d: -steps[d]))
 
 
+def volatile(self: Tensor) -> bool:
+    """False, with a warning: PyTorch's mark of what is not recorded, before there was `no_grad`."""
+    caller.warn("volatile was removed: it is always False, torch.no_grad() takes its place")
+    return False
+
+
 for _each in (storage_type, dim_order):
     setattr(Tensor, _each.__name__, _each)
 Tensor.const_data_ptr = Tensor.data_ptr  # type: ignore[assignment, method-assign]
 Tensor.name = None  # type: ignore[attr-defined]
-Tensor.volatile = False
+Tensor.volatile = property(volatile)  # type: ignore[assignment]
 NAMESPACES[""].update(StorageBase=Storage, UntypedStorage=Storage, TypedStorage=TypedStorage)
 
 
