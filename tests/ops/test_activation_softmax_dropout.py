@@ -185,7 +185,7 @@ def test_embedding_refusals() -> None:
         RuntimeError, match=r"'indices' to have one of the following scalar types: Long, Int; but got torch.FloatTensor"
     ):
         F.embedding(torch.tensor([1.0]), w)
-    with pytest.raises(AssertionError, match="Padding_idx must be within num_embeddings: got 5"):
+    with pytest.raises(AssertionError, match="Padding_idx must be within num_embeddings, -5 through 4, but got 5"):
         F.embedding(torch.tensor([1]), w, padding_idx=5)
     with pytest.raises(ValueError, match="offsets has to be a 1D Tensor but got None"):
         F.embedding_bag(torch.tensor([1]), w)

@@ -173,10 +173,9 @@ _NOT_YET = (
     "manipulating `torch.nn.parameter.{}` objects. When using LazyModules Call `forward` with a dummy batch to "
     "initialize the parameters before calling torch functions"
 )
-# Methods that ask for no values and no shape, or move what is not there yet; attributes are read, too.
-_BEFORE = frozenset(
-    "requires_grad_ copy_ is_complex is_floating_point half float double char short int long cuda cpu to get_device".split()
-)
+# Methods that ask for no values and no shape; attributes are read, too.  Others convert what is not there yet.
+_BEFORE = frozenset("requires_grad_ copy_ is_complex is_floating_point get_device".split())
+_CONVERT = frozenset("half float double char short int long cuda cpu to".split())
 
 
 def _refuse(name: str, kind: type, *args: object, **kwargs: object) -> NoReturn:
@@ -194,6 +193,8 @@ class UninitializedTensorMixin:
 
     def __getattribute__(self, name: str) -> Any:
         """An attribute; methods that would compute raise ValueError when they are called, until `materialize` is."""
+        if name in _CONVERT:
+            return getattr(self.data, name)
         found = object.__getattribute__(self, name)
         if name.startswith("_") or name in _BEFORE or type(found) is not MethodType:
             return found

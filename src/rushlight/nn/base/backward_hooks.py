@@ -151,6 +151,9 @@ def _as_many(result: tuple[Tensor, ...], size: int, what: str, of: str) -> tuple
     given = tuple(result) if isinstance(result, (tuple, list)) else (result,)
     if len(given) != size:
         raise RuntimeError(f"{what} returned an invalid number of {of}, got {len(given)}, but expected {size}")
+    for value in given:
+        if value is not None and not isinstance(value, Tensor):
+            raise TypeError(f"{what} must return tensors or None for {of}, got {type(value).__name__}")
     return given
 
 

@@ -132,7 +132,9 @@ class Stateful(Convertible):
         return handle
 
     def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """As `register_state_dict_post_hook`, but the hook may return another dict."""
+        """As `register_state_dict_post_hook`, but the hook may return another dict.  RuntimeError where that has it already."""
+        if any(hook is known and i in self._state_dict_hooks_that_keep for i, known in self._state_dict_hooks.items()):
+            raise RuntimeError("this hook was previously registered via register_state_dict_post_hook")
         return add_hook(self._state_dict_hooks, hook)
 
     # In --------------------------------------------------------------------------------------------

@@ -74,10 +74,10 @@ class _ConvNd(Module):
             self.register_parameter("bias", None)
         self.reset_parameters()
 
-    def _explicit_padding(self) -> list[int]:
+    def _explicit_padding(self) -> list[int] | tuple[int, ...]:
         """The padding in the order of `functional.pad`, with "same" as numbers."""
         if not isinstance(self.padding, str):
-            return list(_reverse_repeat_tuple(self.padding, 2))
+            return _reverse_repeat_tuple(self.padding, 2)
         found: list[int] = []
         for dilation, size in zip(reversed(self.dilation), reversed(self.kernel_size), strict=True):
             total = dilation * (size - 1) if self.padding == "same" else 0

@@ -196,12 +196,12 @@ class RNNBase(Module):
         if tuple(hx.shape) != tuple(expected):
             raise RuntimeError(msg.format(expected, list(hx.shape)))
 
-    def check_forward_args(self, input: Tensor, hidden: tuple[Tensor, ...], batch_sizes: Tensor | None) -> None:
-        """Raise for an input or first state of a wrong size."""
+    def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
+        """Raise for an input or first state (a tensor; of an LSTM two of them) of a wrong size."""
         self.check_input(input, batch_sizes)
         expected = self.get_expected_hidden_size(input, batch_sizes)
         if self.mode != "LSTM":
-            self.check_hidden_size(hidden[0], expected)
+            self.check_hidden_size(hidden, expected)
             return
         self.check_hidden_size(hidden[0], expected, "Expected hidden[0] size {}, got {}")
         self.check_hidden_size(hidden[1], (*expected[:2], self.hidden_size), "Expected hidden[1] size {}, got {}")
@@ -226,7 +226,7 @@ class RNNBase(Module):
         if not batched:
             input = input.unsqueeze(0 if self.batch_first else 1)
         state = self._first_state(input, hx, None, batched)
-        self.check_forward_args(input, state, None)
+        self.check_forward_args(input, self._as_given(state), None)
         steps = input.transpose(0, 1) if self.batch_first else input
         output, last = self._layers(steps, state, None)
         if self.batch_first:
@@ -241,7 +241,7 @@ class RNNBase(Module):
         state = self._first_state(data, hx, batch_sizes, True)
         if sorted_indices is not None and hx is not None:
             state = tuple(s.index_select(1, sorted_indices) for s in state)
-        self.check_forward_args(data, state, batch_sizes)
+        self.check_forward_args(data, self._as_given(state), batch_sizes)
         output, last = self._layers(data, state, [int(n) for n in batch_sizes])
         if unsorted_indices is not None:
             last = tuple(s.index_select(1, unsorted_indices) for s in last)

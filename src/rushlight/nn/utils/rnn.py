@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import namedtuple
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from rushlight.basics.dtypes import int64
@@ -25,7 +25,8 @@ def _with_data(name: str, dtype: str) -> Callable[[Any], PackedSequence]:
     """The method that converts the data as the one of that name of a tensor does."""
 
     def converted(self: Any) -> PackedSequence:
-        return type(self)(getattr(self.data, name)(), *self[1:])
+        data = getattr(self.data, name)()
+        return self if data is self.data else type(self)(data, *self[1:])
 
     return called(converted, name, f"The data as {dtype}.")
 
@@ -193,7 +194,7 @@ def pad_packed_sequence(
 
 
 def pad_sequence(
-    sequences: Sequence[Tensor], batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
+    sequences: Iterable[Tensor], batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
 ) -> Tensor:
     """Stack sequences (L_i, *) into (T, B, *), or (B, T, *) with `batch_first`, padded to the longest.
 
@@ -201,17 +202,18 @@ def pad_sequence(
     """
     if padding_side not in ("right", "left"):
         raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
-    if isinstance(sequences, Tensor):
-        sequences = sequences.unbind(0)
-    elif not isinstance(sequences, Sequence):
+    if not isinstance(sequences, Iterable):
         raise RuntimeError(
             f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences).__name__}"
         )
+    sequences = sequences.unbind(0) if isinstance(sequences, Tensor) else tuple(sequences)
     if not sequences:
         raise RuntimeError("received an empty list of sequences")
     for i, s in enumerate(sequences):
         if not isinstance(s, Tensor):
             raise TypeError(f"pad_sequence: expected Tensor as element {i} of sequences, but got {type(s).__name__}")
+        if s.ndim == 0:
+            raise RuntimeError(f"pad_sequence: element {i} of sequences has no dimensions: a sequence has at least one")
     longest = max(s.shape[0] for s in sequences)
     fill = _pad_recorded if modes.grad and any(s.requires_grad for s in sequences) else _pad_filled
     return fill(sequences, longest, batch_first, padding_value, padding_side == "left")

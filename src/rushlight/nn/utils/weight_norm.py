@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rushlight.dispatch.dims import wrap_dim
 from rushlight.nn.parameter import Parameter, is_lazy
 
 if TYPE_CHECKING:
@@ -17,7 +18,8 @@ def norm_except_dim(v: Tensor, dim: int | None) -> Tensor:
     """The 2-norm of `v` over all dimensions but `dim`, which keep size 1; over all for None or -1."""
     if dim is None or dim == -1:
         return v.norm()
-    others = [d for d in range(v.ndim) if d != dim % v.ndim]
+    kept = wrap_dim(dim, v.ndim)
+    others = [d for d in range(v.ndim) if d != kept]
     return (v * v).sum(others, keepdim=True).sqrt() if others else v.abs()
 
 

@@ -209,6 +209,9 @@ def multi_head_attention_forward(query: Tensor, key: Tensor, value: Tensor | com
     check_embedding(query, key, value, embed_dim_to_check, num_heads, use_separate_proj_weight)
     apart = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else None
     q, k, v = project(query, key, value, in_proj_weight, apart, in_proj_bias)
+    if (static_k is None and k.shape[1] != n) or (static_v is None and v.shape[1] != n):
+        raise RuntimeError(f"multi_head_attention_forward: expected keys and values of as many batches as queries, {n}, got "
+                           f"{k.shape[1]}")  # fmt: skip
     mask = attn_by_head(mask, n, num_heads, rows, key.shape[0])
     if bias_k is not None and bias_v is not None:
         if static_k is not None or static_v is not None:

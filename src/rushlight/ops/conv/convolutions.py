@@ -60,7 +60,7 @@ def convolution_op(input: Array, weight: Array, bias: Array | None, stride: tupl
             dilation: tuple[int, ...], groups: int) -> Array:  # fmt: skip
     """Cross-correlation.  input: (N, C, *S), weight: (O, C/G, *K), bias: (O) -> (N, O, *L)"""
     y = backend.conv(input, weight, stride, padding, dilation, groups, bias)
-    return y if input.flags.c_contiguous and weight.flags.c_contiguous else kept_order(y, input, weight)
+    return kept_order(y, input, weight)
 
 
 def windows(
@@ -140,7 +140,7 @@ def conv_input_op(input: Array, weight: Array, shape: tuple[int, ...], stride: t
                   padding: tuple[int, ...], dilation: tuple[int, ...], groups: int) -> Array:  # fmt: skip
     """The adjoint of convolution in its input.  input: (N, O, *L), weight: (O, C/G, *K) -> shape (N, C, *S)"""
     y = backend.conv_input(input, weight, shape, stride, padding, dilation, groups)
-    return y if input.flags.c_contiguous and weight.flags.c_contiguous else kept_order(y, input, weight)
+    return kept_order(y, input, weight)
 
 
 @conv_input_op.shape

@@ -19,7 +19,7 @@ from rushlight.basics.naming import called
 from rushlight.dispatch import call, families, randomness, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import as_int, listed
-from rushlight.dispatch.formats import kept_made, kept_order, turning
+from rushlight.dispatch.formats import channels_last, kept_made, kept_order, lies_channels_last, turning
 from rushlight.dispatch.keeping.shown import GEOMETRY
 from rushlight.dispatch.meta import beside, nowhere, on_meta
 from rushlight.dispatch.operands import held
@@ -56,7 +56,7 @@ def lowest(dtype: np.dtype[Any]) -> float:
 def max_pool_op(input: Array, geometry: tuple[Any, ...], out_size: tuple[int, ...]) -> tuple[Array, ...]:
     """Maxima of windows.  input: (N, C, *S) -> (N, C, *L); keeps one byte for each output."""
     made, which = backend.max_pool(input, geometry, out_size, lowest(input.dtype))
-    return (made if input.flags.c_contiguous else kept_order(made, input)), which
+    return kept_order(made, input), which
 
 
 @max_pool_op.shape
@@ -107,7 +107,7 @@ pool_gather_op.grad("input")(lambda g, which, input_shape, geometry: pool_scatte
 def pool_sum_op(input: Array, geometry: tuple[Any, ...], out_size: tuple[int, ...]) -> Array:
     """Sums over windows.  input: (N, C, *S) -> (N, C, *L)"""
     made = backend.window_sum(input, geometry, out_size)
-    return kept_order(made, input) if made.ndim == 4 and not input.flags.c_contiguous else made  # volumes are not
+    return kept_order(made, input) if made.ndim == 4 else made  # volumes are not
 
 
 @pool_sum_op.shape
@@ -359,7 +359,9 @@ def adaptive_avg_pool(name: str, n: int, input: Tensor, output_size: int | Seque
         raise NotImplementedError(f"{name}: not implemented for {input.dtype}: convert the input to a floating-point "
                                   "dtype, as in input.float()")  # fmt: skip
     if all(o == 1 for o in sizes):
-        return input.mean(tuple(range(-n, 0)), True)
+        mean = input.mean(tuple(range(-n, 0)), True)
+        turned = n == 2 and lies_channels_last(input._array)
+        return mean.to(memory_format=channels_last) if turned else mean  # whose strides then say so, too
     spatial = tuple(input.shape[-n:])
     if spatial == sizes:
         return input.clone()
@@ -456,6 +458,8 @@ def fractional_max_pool(name: str, n: int, input: Tensor, kernel: int | Sequence
         raise RuntimeError(
             f"{name}(): Expected input to have non-zero size for non-batch dimensions, but got {list(input.shape)}"
         )
+    if min(kernel) < 1:
+        raise ValueError(f"{name}: kernel_size must be greater than zero, but got {kernel}")
     for o, k, s in zip(out, kernel, x.shape[2:], strict=True):
         if o + k - 1 > s or o < 0:
             raise RuntimeError(f"{name}: pool size {k} and output size {o} too large relative to input size {s}")
@@ -463,15 +467,28 @@ def fractional_max_pool(name: str, n: int, input: Tensor, kernel: int | Sequence
         kind = np.float64 if x.dtype.itemsize == 8 else np.float32
         u = randomness.fresh(lambda size: default_generator.numpy.random(size, kind), (*x.shape[:2], n))
     else:
-        if samples.dtype != x.dtype:
-            raise RuntimeError(f"{name}: Expect _random_samples to have the same dtype as input, got {samples.dtype} and "
-                               f"{x.dtype}")  # fmt: skip
+        _check_samples(name, samples, x, n)
         u = samples.detach().reshape(-1, *samples.shape[-2:])[: x.shape[0]].expand(*x.shape[:2], n)  # more are allowed
     at = fractional_indices_op(x.detach(), beside(u, x), kernel, out)
     y = take_spatial(x, at)
     if added:
         y, at = reshape_op(y, y.shape[1:]), at[0]
     return (y, at) if return_indices else y
+
+
+def _check_samples(name: str, samples: Tensor, x: Tensor, n: int) -> None:
+    """Raise RuntimeError unless there are `n` random numbers for each channel of each image; more images are allowed."""
+    if samples.dtype != x.dtype:
+        raise RuntimeError(
+            f"{name}: Expect _random_samples to have the same dtype as input, got {samples.dtype} and {x.dtype}"
+        )
+    if samples.ndim != 3:
+        raise RuntimeError(f"{name}: Expect _random_samples to have 3 dimensions, got {list(samples.shape)}")
+    for d, wanted, what in ((1, x.shape[1], "input channel size"), (2, n, f"{n}")):
+        if samples.shape[d] != wanted:
+            raise RuntimeError(f"{name}: Expect _random_samples.size({d}) equals to {what}; got {samples.shape[d]}.")
+    if samples.shape[0] < x.shape[0]:
+        raise RuntimeError(f"{name}: Expect _random_samples.size(0) no less then input batch size.")
 
 
 # Unpooling -------------------------------------------------------------------------------------------

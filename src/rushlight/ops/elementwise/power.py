@@ -229,7 +229,7 @@ def _integer_power(x: Array, exponent: Any) -> Array:
 
 def _check_exponent(operands: list[Any]) -> None:
     base, exponent = operands
-    if isinstance(exponent, int) and exponent < 0 and getattr(base, "dtype", np.dtype(float)).kind in "iu":
+    if isinstance(exponent, int) and exponent < 0 and getattr(base, "dtype", np.dtype(float)).kind in "iub":
         raise RuntimeError("Integers to negative integer powers are not allowed: convert the base to a floating-point "
                            "dtype, as in input.float()")  # fmt: skip
     _exponent_that_fits(base, exponent)

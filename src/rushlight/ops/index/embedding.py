@@ -173,14 +173,13 @@ NAMESPACES[""]["embedding"] = torch_embedding
 known_as(torch_embedding, "embedding")
 
 
-def wrapped_padding(name: str, padding_idx: int | None, count: int) -> int:
-    """`padding_idx` counted from the front, -1 for None.  Raises AssertionError if it is out of range."""
+def wrapped_padding(name: str, padding_idx: int | None, count: int, refuse: type[Exception], words: str) -> int:
+    """`padding_idx` counted from the front, -1 for None.  Raises `refuse` in those words if it is out of range."""
     if padding_idx is None:
         return -1
     padding_idx = as_int(padding_idx, name, "padding_idx")
     if not -count <= padding_idx < count:
-        raise AssertionError(f"{name}: Padding_idx must be within num_embeddings: got {padding_idx}, expected "
-                             f"[{-count}, {count - 1}]")  # fmt: skip
+        raise refuse(f"{name}: {words}, {-count} through {count - 1}, but got {padding_idx}")
     return padding_idx % count
 
 
@@ -201,7 +200,8 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max
             [1.]])
     """
     check_table("embedding", weight, input)
-    padding = wrapped_padding("embedding", padding_idx, weight._array.shape[0])
+    padding = wrapped_padding("embedding", padding_idx, weight._array.shape[0], AssertionError,
+                              "Padding_idx must be within num_embeddings")  # fmt: skip
     if max_norm is not None:
         embedding_renorm_(weight.detach() if isinstance(weight, Tensor) else weight, input, max_norm, norm_type)
     return embedding_op(weight, input, padding, bool(scale_grad_by_freq), bool(sparse))

@@ -318,7 +318,7 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, 
     check_table("embedding_bag", weight, input)
     check_offsets(input, offsets, include_last_offset)
     check_scale(per_sample_weights, input, weight, mode)
-    padding = wrapped_padding("embedding_bag", padding_idx, weight._array.shape[0])
+    padding = bags_padding(padding_idx, weight)
     if on_meta_alone(input, weight):
         count = input.shape[0] if offsets is None else len(offsets) - bool(include_last_offset)
         flat = input.reshape(-1)
@@ -329,12 +329,19 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, 
     return reduced(weight, bags, mode, bool(scale_grad_by_freq), per_sample_weights, bool(sparse))
 
 
+def bags_padding(padding_idx: int | None, weight: Tensor) -> int:
+    """`padding_idx` counted from the front, -1 for None.  Raises RuntimeError if it is out of range."""
+    count = weight._array.shape[0]
+    words = "padding_idx must be within the number of embeddings"
+    return wrapped_padding("embedding_bag", padding_idx, count, RuntimeError, words)
+
+
 def torch_embedding_bag(weight: Any, indices: Any, offsets: Any, scale_grad_by_freq: bool = False, mode: int = 0,
                         sparse: bool = False, per_sample_weights: Any = None, include_last_offset: bool = False,
                         padding_idx: int | None = None) -> tuple[Any, ...]:  # fmt: skip
     """(result, bag of each index, size of each bag, offsets); mode 0 sum, 1 mean, 2 max."""
     check_table("embedding_bag", weight, indices)
-    padding = wrapped_padding("embedding_bag", padding_idx, weight._array.shape[0])
+    padding = bags_padding(padding_idx, weight)
     way = ("sum", "mean", "max")[mode]
     bags = Bags(indices._array, offsets._array, include_last_offset, padding, way)
     result = reduced(weight, bags, way, bool(scale_grad_by_freq), per_sample_weights, bool(sparse))

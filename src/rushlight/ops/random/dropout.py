@@ -171,10 +171,17 @@ def drawn_order(array: Array) -> list[int] | None:
 
 @function(ns="")
 def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, ...]:
-    """(dropout(input, p), mask), the mask a bool tensor.  (*) -> (*), (*)"""
+    """(dropout(input, p), mask), the mask a bool tensor.  (*) -> (*), (*)
+
+    Raises ValueError for what is no probability, NotImplementedError for integers and bools.
+    """
     array = input._array
     if train is False:
         return input.clone(), wrap(np.ones(array.shape, bool))
+    check_p("native_dropout", p)
+    if array.dtype.kind in "biu":
+        raise NotImplementedError(f"native_dropout(): not implemented for {input.dtype}: the elements that stay are divided "
+                                  "by 1 - p, convert them with input.float()")  # fmt: skip
     keep = kept(p, array.shape, drawn_order(array))
     return scaled(input, keep, 0.0 if p >= 1 else 1 / (1 - p)), keep
 

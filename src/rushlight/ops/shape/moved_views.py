@@ -125,11 +125,11 @@ def sum_to_size(self: Tensor, *size: int | Sequence[int], **named: object) -> Te
 
 @function()
 def broadcast_shapes(*shapes: Any) -> Any:
-    """The shape to which shapes (tuples or ints) broadcast.  Raises RuntimeError if there is none."""
+    """The shape to which shapes (tuples or ints) broadcast.  Raises RuntimeError if there is none, ValueError for negative lengths."""
     known = [sizes((s,), "broadcast_shapes", "shapes") for s in shapes]
     for shape in known:
         if any(n < 0 for n in shape):
-            raise RuntimeError(f"Trying to create tensor with negative dimension ({min(shape)}): ({min(shape)})")
+            raise ValueError(f"Attempting to broadcast a dimension with negative length: {shape}")
     try:
         return Size(np.broadcast_shapes(*known))
     except ValueError:
