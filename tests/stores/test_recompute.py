@@ -1,5 +1,6 @@
 """Recomputation: what is dropped, that gradients stay the same bit for bit, and what it refuses."""
 
+import contextlib
 from typing import Any
 
 import pytest
@@ -208,3 +209,20 @@ def test_a_wrapped_module_runs_again_with_the_buffers_that_it_had(part: Any) -> 
             (net(x).square().sum() + net(x * 2).sin().sum()).backward()
         found.append([*(p.grad for p in net.parameters()), *net.buffers()])
     assert all((a == b).all() for a, b in zip(*found, strict=True))
+
+
+@pytest.mark.parametrize("part", [lambda h: h[..., ::2], lambda h: h[:, 1:], lambda h: h.t()[::3], lambda h: h[::2]])
+def test_what_is_changed_in_part_is_not_made_again_by_that_change(part: Any) -> None:
+    """A view with gaps spans its memory: what lies between is no result of the operator that changed the view."""
+    found = []
+    for store in (contextlib.nullcontext(), stores.recompute(min_bytes=0)):
+        torch.manual_seed(0)
+        x = torch.randn(64, 32, requires_grad=True)
+        with store:
+            h = x.sigmoid() * 1
+            part(h).mul_(2)
+            loss = h.square().sum()
+        del h
+        loss.backward()
+        found.append(x.grad)
+    assert torch.equal(*found)

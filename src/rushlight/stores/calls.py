@@ -82,15 +82,15 @@ class Recipes:
                 self.made(call, first._array, storage_of(first))
 
     def made(self, call: tuple[Any, ...], array: Array, storage: Storage) -> None:
-        """Remember the recipe of a result that has its memory for itself."""
+        """Remember the recipe of a result that has its memory for itself, and all of it."""
         op, sources, statics, start = call
         for source in sources:
             if source.__class__ is Source:
                 source.look(self)
         layout = layout_of(array)
         root = storage.root
-        if layout.compact or layout.start or layout.stop != root.nbytes or not layout.nbytes:
-            return
+        if layout.compact or layout.start or layout.stop != root.nbytes or not layout.nbytes or array.nbytes < root.nbytes:
+            return  # an operator that changed every other column in place did not make what lies between
         recipe = Recipe(op, statics, sources, layout, perf_counter() - start)
         if recipe.cost <= self.limit:
             self.recipes[storage] = (storage.version, recipe.of(array))
