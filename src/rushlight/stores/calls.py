@@ -89,7 +89,13 @@ class Recipes:
                 source.look(self)
         layout = layout_of(array)
         root = storage.root
-        if layout.compact or layout.start or layout.stop != root.nbytes or not layout.nbytes or array.nbytes < root.nbytes:
+        if (
+            layout.compact
+            or layout.start
+            or layout.stop != root.nbytes
+            or not layout.nbytes
+            or array.nbytes < root.nbytes
+        ):
             return  # an operator that changed every other column in place did not make what lies between
         recipe = Recipe(op, statics, sources, layout, perf_counter() - start)
         if recipe.cost <= self.limit:
