@@ -107,6 +107,32 @@ def test_gradients_of_attention_do_not_depend_on_the_rounding_of_large_sums(path
     np.testing.assert_allclose(gk.ravel(), 2e7 / 3 * np.array([-1, 0, 1, 0]), rtol=2e-2, atol=1e4)
 
 
+@pytest.mark.parametrize("low", [None, -1e9, -2e5])
+@pytest.mark.parametrize(("drop", "mask_grad"), [(None, False), (None, True), ((0.0, Twister(1).ahead(0)), False)])
+def test_rows_that_a_mask_of_the_least_number_hides_weigh_all_alike_in_backward_too(
+    path: str, rng: np.random.Generator, low: float | None, drop: Any, mask_grad: bool
+) -> None:
+    """As the added masks of padded sequences do: beside them the logarithm of the sum is lost in rounding."""
+    q, k, v, _ = attention_case(rng, "f4", "none", 9, 9)
+    mask = np.triu(np.full((9, 9), np.finfo("f4").min if low is None else low, "f4"), 1)
+    mask[:3] = mask[0, -1]
+    out, lse = K.sdpa(q, k, v, mask, drop=drop)
+    g = rng.standard_normal(out.shape).astype("f4")
+    gq, gk, gv, *rest = K.sdpa_backward(g, q, k, v, lse, mask, mask_grad=mask_grad, drop=drop)
+    scores = q @ k.swapaxes(-1, -2) * np.float32(0.25) + mask
+    p = np.exp(scores - scores.max(-1, keepdims=True))
+    p /= p.sum(-1, keepdims=True)
+    d = p * (g @ v.swapaxes(-1, -2) - (g * (p @ v)).sum(-1, keepdims=True))
+    close_to = {"rtol": 1e-4, "atol": 1e-4} if low is None or low < -1e8 else {"rtol": 0.05, "atol": 0.05}
+    np.testing.assert_allclose(out, p @ v, **close_to)
+    for got, want in zip(
+        (gq, gk, gv), (d @ k * 0.25, d.swapaxes(-1, -2) @ q * 0.25, p.swapaxes(-1, -2) @ g), strict=True
+    ):
+        np.testing.assert_allclose(got, want, **close_to)
+    if mask_grad:
+        np.testing.assert_allclose(rest[0], d.sum((0, 1)), **close_to)
+
+
 def test_attention_takes_strided_and_shared_heads(path: str, rng: np.random.Generator) -> None:
     q = rng.standard_normal((2, 9, 4, 16)).astype("f4").transpose(0, 2, 1, 3)
     k, v = (np.broadcast_to(rng.standard_normal((2, 1, 9, 16)).astype("f4"), q.shape) for _ in "kv")

@@ -35,8 +35,16 @@ static void again(T *s, Mask<T> mask, const T *lse, long heads, long rows, long 
             long n = visible(row, r, columns, first);
             mask.add(row, h, r, n, scale);
             if (l == -infinity<T>()) l = infinity<T>();  // a row without columns: all zero
+            T all = 0;
+#pragma omp simd reduction(+ : all)
+            for (long i = 0; i < n; ++i) {
+                row[i] = rl::exp(row[i] - l);
+                all += row[i];
+            }
+            if (T share = whole(all); share != T(1)) {
 #pragma omp simd
-            for (long i = 0; i < n; ++i) row[i] = rl::exp(row[i] - l);
+                for (long i = 0; i < n; ++i) row[i] *= share;
+            }
         }
     });
 }

@@ -73,6 +73,10 @@ template <class T> static T exp_row(T *s, long n, long room) {
     return shift + rl::log(total);
 }
 
+// What a row's weights, which sum to `all`, are multiplied by to sum to 1.  Beside a score as large as the least number, of which masks are
+// made, the logarithm of their sum is lost in rounding: where a row's scores are all that number, each weight came out as 1.
+template <class T> static T whole(T all) { return all > T(0) && (all < T(0.9999) || all > T(1.0001)) ? T(1) / all : T(1); }
+
 // One row of the scores' gradient: p * (d - the mean of d by p) * scale, in place of d; p anew from its score.  0 from `count` to `end`.
 // room: as in exp_row
 template <class T> static void slope_row(T *p, T *d, T lse, long count, long room, long end, T scale) {
@@ -85,6 +89,10 @@ template <class T> static void slope_row(T *p, T *d, T lse, long count, long roo
         all += p[i];
     }
     if (all != 0) delta /= all;
+    if (T share = whole(all); share != T(1)) {
+#pragma omp simd
+        for (long i = 0; i < room; ++i) p[i] *= share;
+    }
 #pragma omp simd
     for (long i = 0; i < room; ++i) d[i] = p[i] * (d[i] - delta) * scale;
     for (long i = count; i < end; ++i) d[i] = 0;

@@ -40,6 +40,9 @@ def attention_again(scores: Array, mask: Array | None, lse: Array, first: int, s
         _masked(scores, mask, first, scale)
         scores -= np.where(lse == -np.inf, np.inf, lse)[..., None]
         np.exp(scores, out=scores)
+        # Beside a score as large as the least number, of which masks are made, the logarithm of the sum is lost in rounding.
+        total = scores.sum(axis=-1, keepdims=True)
+        scores /= np.where(total == 0, 1, total)
 
 
 def attention_slope(p: Array, d: Array, scale: float) -> None:
