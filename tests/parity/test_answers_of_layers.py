@@ -56,6 +56,18 @@ torch.nn.parameter.UninitializedParameter() + 1
 (lambda m, f: (m.register_state_dict_post_hook(f), m._register_state_dict_hook(f)))(torch.nn.ReLU(), lambda *a: None)
 (lambda m, f: len(m.state_dict()) if [m._register_state_dict_hook(f), m.register_state_dict_post_hook(f)] else 0)(torch.nn.ReLU(), lambda *a: None)
 (lambda m: (m.register_full_backward_hook(lambda *a: 5), m(torch.ones(1, 2, requires_grad=True)).sum().backward()))(torch.nn.Linear(2, 2))
+torch.optim.swa_utils.AveragedModel(torch.nn.Linear(1, 1)).update_parameters(torch.nn.Linear(2, 1))
+torch.nn.utils.stateless._functional_call(torch.nn.Linear(1, 1), {"weight": torch.ones(1, 1), "bias": torch.zeros(1)}, torch.ones(1, 1))
+torch.nn.utils.stateless._functional_call(torch.nn.Linear(1, 1), {"weight": torch.ones(1, 1)}, torch.ones(1, 1), strict=True)
+torch._linalg_slogdet(torch.eye(2)).pivots
+torch._linalg_solve_ex(torch.eye(2), torch.eye(2)).info
+torch._linalg_svd(torch.eye(2)).S, torch._linalg_eigh(torch.eye(2)).eigenvalues, torch._linalg_det(torch.eye(2)).result
+[type(r).__name__ for r in (torch._linalg_det(torch.eye(2)), torch._linalg_svd(torch.eye(2)), torch._linalg_eigh(torch.eye(2)))]
+(lambda n: (n._maybe_min_seqlen, n._maybe_max_seqlen))(torch.nested.nested_tensor_from_jagged(torch.arange(5.0), torch.tensor([0, 2, 5]), min_seqlen=2, max_seqlen=3))
+(lambda x, m: torch.cat([torch.masked.masked_tensor(x, m), torch.zeros(2)]))(torch.ones(2), torch.tensor([True, False]))
+(lambda x, m: torch.stack([torch.masked.masked_tensor(x, m), torch.zeros(2)]))(torch.ones(2), torch.tensor([True, False]))
+(lambda x, m: torch.hstack([torch.zeros(2), torch.masked.masked_tensor(x, m)]))(torch.ones(2), torch.tensor([True, False]))
+(lambda a: torch.cat([a, a]).get_mask())(torch.masked.masked_tensor(torch.ones(2), torch.tensor([True, False])))
 torch.broadcast_shapes((-1,), (2,))
 torch.segment_reduce(torch.tensor(1.0), "sum", lengths=torch.tensor([1]))
 torch.tensor([True, False]) ** -1

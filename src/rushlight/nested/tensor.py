@@ -261,6 +261,7 @@ class NestedTensor(Nested):
     _lengths = property(lengths)
     _max_seqlen = property(lambda self: self._places.most)
     _min_seqlen = property(lambda self: self._places.least)
+    _maybe_max_seqlen, _maybe_min_seqlen = _max_seqlen, _min_seqlen
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         from rushlight.nested.build import rebuilt_jagged

@@ -158,7 +158,13 @@ class AveragedModel(nn.Module):
 def _copy(targets: list[Tensor], sources: list[Tensor]) -> None:
     for target, source in zip(targets, sources, strict=True):
         settle(target._held)
-        target._held[...] = to_hold(target, source._array)
+        try:
+            target._held[...] = to_hold(target, source._array)
+        except ValueError as error:
+            raise RuntimeError(
+                f"update_parameters: expected a model with the sizes of the averaged one, got {list(source.shape)} for "
+                f"{list(target.shape)}"
+            ) from error
         bump(target)
 
 

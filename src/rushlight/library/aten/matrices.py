@@ -7,24 +7,31 @@ from typing import Any
 
 from rushlight.basics import dtypes
 from rushlight.dispatch.named import Named
+from rushlight.dispatch.results import named
 from rushlight.tensor import Tensor
 
 torch, functional, linalg = Named(""), Named("nn.functional"), Named("linalg")
+DET, SLOGDET = (
+    named("_linalg_det", "result", "LU", "pivots"),
+    named("_linalg_slogdet", "sign", "logabsdet", "LU", "pivots"),
+)
+EIGH, SVD = named("_linalg_eigh", "eigenvalues", "eigenvectors"), named("_linalg_svd", "U", "S", "Vh")
+SOLVE_EX = named("_linalg_solve_ex", "result", "LU", "pivots", "info")
 
 
 def det(A: Tensor) -> tuple[Tensor, ...]:
     """The determinant, and the factors."""
-    return linalg.det(A), *linalg.lu_factor_ex(A)[:2]
+    return DET((linalg.det(A), *linalg.lu_factor_ex(A)[:2]))
 
 
 def slogdet(A: Tensor) -> tuple[Tensor, ...]:
     """Sign and logarithm of the determinant, and the factors."""
-    return *linalg.slogdet(A), *linalg.lu_factor_ex(A)[:2]
+    return SLOGDET((*linalg.slogdet(A), *linalg.lu_factor_ex(A)[:2]))
 
 
 def eigh(A: Tensor, UPLO: str = "L", compute_v: bool = True) -> tuple[Tensor, ...]:
     """Eigenvalues, and eigenvectors where they are asked for."""
-    return tuple(linalg.eigh(A, UPLO)) if compute_v else (linalg.eigvalsh(A, UPLO), A.new_empty((0,)))
+    return EIGH(linalg.eigh(A, UPLO) if compute_v else (linalg.eigvalsh(A, UPLO), A.new_empty((0,))))
 
 
 def svd(
@@ -32,14 +39,14 @@ def svd(
 ) -> tuple[Tensor, ...]:
     """Singular values, and vectors where they are asked for."""
     if compute_uv:
-        return tuple(linalg.svd(A, full_matrices, driver=driver))
-    return A.new_empty((0,)), linalg.svdvals(A, driver=driver), A.new_empty((0,))
+        return SVD(linalg.svd(A, full_matrices, driver=driver))
+    return SVD((A.new_empty((0,)), linalg.svdvals(A, driver=driver), A.new_empty((0,))))
 
 
 def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> tuple[Tensor, ...]:
     """The solution, and the factors."""
     result, info = linalg.solve_ex(A, B, left=left, check_errors=check_errors)
-    return result, *linalg.lu_factor_ex(A)[:2], info
+    return SOLVE_EX((result, *linalg.lu_factor_ex(A)[:2], info))
 
 
 def check_errors(info: Tensor, api_name: str, *, is_matrix: bool) -> None:

@@ -31,6 +31,9 @@ VIEWS = (
     "flatten hsplit hstack kron meshgrid movedim narrow permute ravel reshape reshape_as row_stack select split squeeze stack swapaxes "
     "swapdims t tensor_split transpose unbind unflatten unfold unsqueeze view view_as vsplit vstack __getitem__ T.__get__ mT.__get__ H.__get__"
 ).split()
+JOINED = frozenset(
+    "broadcast_tensors cat column_stack concat concatenate dstack hstack kron meshgrid row_stack stack vstack".split()
+)
 REDUCTIONS = [name for name in REDUCE_NAMES if name not in ("all", "norm")]
 READ = (
     "__hash__ __len__ __bool__ __float__ __int__ __index__ backward data_ptr device.__get__ dim dtype.__get__ element_size get_device "
@@ -92,11 +95,23 @@ def within(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
 
 
 def view(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """The function of the elements and of the mask."""
+    """The function of the elements and of the mask.  Raises TypeError where elements are joined to those of a plain tensor."""
+    if getattr(func, "__name__", "") in JOINED and any(_is_plain(x) for x in (*args, *kwargs.values())):
+        raise TypeError(
+            f"{func.__name__}: mask must have dtype bool, and a plain tensor has none: masked_tensor(x, torch.ones_like(x, "
+            "dtype=torch.bool)) masks nothing"
+        )
     with DisableTorchFunctionSubclass():
         data = func(*_every(plain, args), **_every(plain, kwargs))
         mask = func(*_every(_mask, args), **_every(_mask, kwargs))
         return masked(data, mask) if isinstance(data, Tensor) else type(data)(map(masked, data, mask))
+
+
+def _is_plain(x: object) -> bool:
+    """Whether an operand, or one in a list of them, is a tensor without a mask."""
+    if isinstance(x, (tuple, list)):
+        return any(map(_is_plain, x))
+    return isinstance(x, Tensor) and not isinstance(x, MaskedTensor)
 
 
 def _every(what: Callable[[Any], Any], given: Any) -> Any:

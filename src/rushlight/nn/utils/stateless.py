@@ -24,13 +24,26 @@ def functional_call(
     strict: bool = False,
 ) -> Tensor:
     """Call `module` with the given tensors in place of its parameters and buffers: see `torch.func.functional_call`."""
-    from rushlight.func.modules import functional_call as call
-
     warn(
         "`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 and will be removed in a future "
         "version of PyTorch. Please use `torch.func.functional_call` instead which is a drop-in replacement.",
         FutureWarning,
     )
+    return _functional_call(module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict)
+
+
+def _functional_call(
+    module: Module,
+    parameters_and_buffers: dict[str, Tensor],
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    """The same without a warning."""
+    from rushlight.func.modules import functional_call as call
+
     return call(module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict)
 
 
