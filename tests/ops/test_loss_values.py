@@ -244,16 +244,18 @@ def test_what_is_allocated() -> None:
     assert peak_bytes(lambda: torch.autograd.grad(F.cross_entropy(leaf, classes), leaf)) < 1.1 * x.nbytes
 
 
-def test_linear_cross_entropy_never_holds_the_logits() -> None:
-    x, w = torch.zeros(1024, 16, requires_grad=True), torch.zeros(8192, 16, requires_grad=True)
-    t = torch.zeros(1024, dtype=torch.int64)
-    options = torch.nn.LinearCrossEntropyOptions(batch_chunk_size=64)
-    logits = 1024 * 8192 * 4
+@pytest.mark.parametrize("rows", [64, None])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_linear_cross_entropy_never_holds_the_logits(dtype: Any, rows: int | None) -> None:
+    x, w = (torch.zeros(n, 16, dtype=dtype, requires_grad=True) for n in (4096, 16384))
+    t = torch.zeros(4096, dtype=torch.int64)
+    options = None if rows is None else torch.nn.LinearCrossEntropyOptions(batch_chunk_size=rows)
+    logits = 4096 * 16384 * 4
 
     def run() -> Any:
         return torch.autograd.grad(F.linear_cross_entropy(x, w, t, options=options), [x, w])
 
-    assert peak_bytes(run) < 0.2 * logits
+    assert peak_bytes(run) < 0.27 * logits
 
 
 def test_refusals() -> None:

@@ -610,3 +610,24 @@ def test_operands_that_data_changes_are_seen_in_backward(monkeypatch, small, wha
         found.append([loss.detach(), x.grad, w.grad])
     for one, other in zip(*found, strict=True):
         close(one.numpy(), other.numpy())
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_linear_cross_entropy_finds_its_gradients_likewise(small, reduction):
+    case, other = Case(bias=True), Case(bias=True)
+    loss = F.linear_cross_entropy(case.h, case.w, case.y, linear_bias=case.b, reduction=reduction, label_smoothing=0.1)
+    expected = F.cross_entropy(other.z.clone(), other.y, reduction=reduction, label_smoothing=0.1)
+    close(loss.detach().numpy(), expected.detach().numpy())
+    products = [node for node, _ in loss.grad_fn.next_functions if node is not None]
+    assert ("Linear" in loss.grad_fn.name()) == (reduction == "none"), loss.grad_fn
+    assert products
+    for each in (loss, expected):
+        (each * 2).sum().backward()
+    for a, b in zip(case.gradients(), other.gradients(), strict=True):
+        close(a, b)
+
+
+def test_second_gradients_of_linear_cross_entropy(small):
+    case = Case()
+    x, w = case.x.detach().requires_grad_(), case.w.detach().requires_grad_()
+    assert torch.autograd.gradgradcheck(lambda x, w: F.linear_cross_entropy(x, w, case.y), (x, w))

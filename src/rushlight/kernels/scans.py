@@ -7,13 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.kernels.dispatch import Array, contiguous, dense, native
-from rushlight.kernels.native.signatures import exports
+from rushlight.kernels.dispatch import (
+    Array,
+    bits,
+    contiguous,
+    dense,
+    is_half,
+    recast,
+    rows_of,
+    through_float32,
+    widened,
+)
+from rushlight.kernels.native.signatures import exports_of_rows
 from rushlight.kernels.reference import scans as reference
 
 __all__ = ["running", "running_extreme"]
 
-exports(
+exports_of_rows(
     # scan.cpp: input, results, elements before, in and behind the dimension
     running_sum="aannni",
     running_product="aannni",
@@ -31,13 +41,15 @@ def running(ufunc: np.ufunc, x: Array, dim: int, reverse: bool = False) -> Array
     (*) -> (*)
     """
     name = _KERNELS.get(ufunc)
-    table = native(x.dtype) if name and x.ndim and x.size and (dense(x) or dim % x.ndim) else None
+    table = rows_of(x.dtype) if name and x.ndim and x.size and (dense(x) or dim % x.ndim) else None
     if table is None:
+        if is_half(x.dtype):
+            return np.asarray(through_float32(running, x.dtype, ufunc, x, dim, reverse))
         return reference.running(ufunc, x, dim, reverse)
     out, step = np.empty(x.shape, x.dtype), len(x) if dense(x) else max(1, BLOCK * len(x) // x.size)
     for i in range(0, len(x), step):  # what has gaps, piece by piece
         part = contiguous(x[i : i + step])
-        getattr(table, str(name))(part, out[i : i + step], *_extents(part, dim), int(reverse))
+        getattr(table, str(name))(bits(part), bits(out[i : i + step]), *_extents(part, dim), int(reverse))
         del part  # before the next is made
     return out
 
@@ -47,11 +59,12 @@ def running_extreme(x: Array, dim: int, least: bool) -> tuple[Array, Array]:
 
     (*) -> (*), (*) of int64
     """
-    table = native(x.dtype) if x.ndim and x.size and dense(x) else None
+    table = rows_of(x.dtype) if x.ndim and x.size and dense(x) else None
     if table is None:
-        return reference.running_extreme(x, dim, least)
+        values, places = reference.running_extreme(widened(x) if is_half(x.dtype) else x, dim, least)
+        return recast(values, x.dtype), places
     out, where = np.empty(x.shape, x.dtype), np.empty(x.shape, np.int64)
-    table.running_extreme(x, out, where, *_extents(x, dim), int(least))
+    table.running_extreme(bits(x), bits(out), where, *_extents(x, dim), int(least))
     return out, where
 
 

@@ -1,19 +1,23 @@
 // Running sums, products, logarithms of sums and extremes along a dimension: (outer, count, inner), from its end where `back`.
+#include "sixteen.h"
 #include "vecmath.h"
 
 namespace rl {
 
-// Sums and products of float32 are kept in double and rounded once each.
+// Sums and products of float32 and of 16 bits are kept in double.
 struct Sum {
+    static constexpr bool kLong = false;
     static double first() { return 0; }
     RL_MEMBER double operator()(double a, double b) const { return a + b; }
 };
 struct Product {
+    static constexpr bool kLong = false;
     static double first() { return 1; }
     RL_MEMBER double operator()(double a, double b) const { return a * b; }
 };
 
 struct LogSum {
+    static constexpr bool kLong = true;
     static double first() { return -infinity<double>(); }
     RL_MEMBER double operator()(double a, double b) const { return logaddexp(a, b); }
 };
@@ -21,13 +25,20 @@ struct LogSum {
 constexpr int kTogether = 8;  // rows or columns taken together, so that one need not wait for the sum before
 
 // `width` runs at once, whose elements lie `apart` from one another, the next of each `step` on.
-template <int width, class T, class J> RL_INLINE void scan(const T *x, T *o, long count, long step, long apart, J join) {
+template <int width, class U, class J> RL_INLINE void scan(const U *x, U *o, long count, long step, long apart, J join) {
     alignas(64) double run[width];  // GCC 12 writes to it as aligned, which its stack is not else
     for (int k = 0; k < width; ++k) run[k] = J::first();
     for (long i = 0; i < count; ++i, x += step, o += step)
-        for (int k = 0; k < width; ++k) {
-            run[k] = join(run[k], (double)x[k * apart]);
-            o[k * apart] = (T)run[k];
+        if constexpr (J::kLong && !kPlain<U>) {  // compilers make no SIMD code of joins beside conversions of float16
+            float next[width];
+            for (int k = 0; k < width; ++k) next[k] = widened(x[k * apart]);
+            for (int k = 0; k < width; ++k) run[k] = join(run[k], (double)next[k]);
+            for (int k = 0; k < width; ++k) o[k * apart] = narrowed<U>((float)run[k]);
+        } else {
+            for (int k = 0; k < width; ++k) {
+                run[k] = join(run[k], (double)widened(x[k * apart]));
+                o[k * apart] = narrowed<U>((WideOf<U>)run[k]);
+            }
         }
 }
 
@@ -52,14 +63,14 @@ template <class T> static void extremes(const T *x, T *o, int64_t *where, long o
     parallel_for(outer * inner, kGrain / (count + 1) + 1, [=](long begin, long end) {
         for (long r = begin; r < end; ++r) {
             const long base = r / inner * count * inner + r % inner;
-            T best = x[base];
+            WideOf<T> best = widened(x[base]);
             int64_t at = 0;
             for (long i = 0; i < count; ++i) {
-                const T v = x[base + i * inner];
+                const WideOf<T> v = widened(x[base + i * inner]);
                 const bool better = v != v || (least ? v <= best : v >= best);
                 best = better ? v : best;
                 at = better ? i : at;
-                o[base + i * inner] = best;
+                o[base + i * inner] = narrowed<T>(best);
                 where[base + i * inner] = at;
             }
         }
@@ -89,4 +100,4 @@ template <class T> static void extremes(const T *x, T *o, int64_t *where, long o
         int64_t *where = call.out<int64_t>("where", where_, outer, count, inner);                                 \
         call.run([=] { rl::extremes<T>(x, o, where, outer, count, inner, least); });                              \
     }
-RL_BOTH(ALL)
+RL_ALL(ALL)

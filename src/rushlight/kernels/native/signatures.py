@@ -7,7 +7,7 @@ Raise ``ABI`` when the meaning of one changes.
 
 from __future__ import annotations
 
-ABI = 71
+ABI = 72
 
 # ``rl_<name>_f32`` and ``rl_<name>_f64``.
 SIGNATURES: dict[str, str] = {}

@@ -26,7 +26,7 @@ from rushlight.dispatch.registry import function, op
 from rushlight.dispatch.rules import of_laid_out
 from rushlight.kernels.reference import keys
 from rushlight.ops.elementwise.clamp import where as choose
-from rushlight.ops.elementwise.floats import require
+from rushlight.ops.elementwise.floats import require, widened
 from rushlight.ops.elementwise.shared import keep
 from rushlight.ops.index.scatter import gather_adjoint, gather_op
 from rushlight.ops.reduce.sums import sum_op
@@ -200,7 +200,8 @@ def cubic_of(t: Any) -> tuple[list[Any], list[Any]]:
 
 @per_sample
 def sample(input: Tensor, grid: Tensor, mode: str, padding: str, align: bool) -> Tensor:
-    """Sampling with checked arguments."""
+    """Sampling with checked arguments.  Positions are float32 of 16 bits, too: beyond 256 bfloat16 has no odd numbers."""
+    (grid,) = widened(grid)
     d = len(input.shape) - 2
     coordinates = [grid.select(-1, d - 1 - i) for i in range(d)]  # x is the last dimension
     where = [unnormalize(x, s, align) for x, s in zip(coordinates, input.shape[2:], strict=True)]

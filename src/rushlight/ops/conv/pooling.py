@@ -104,9 +104,14 @@ pool_gather_op.grad("input")(lambda g, which, input_shape, geometry: pool_scatte
 
 
 @op(shown="window_sum", linear=True, batch=families.images)
-def pool_sum_op(input: Array, geometry: tuple[Any, ...], out_size: tuple[int, ...]) -> Array:
-    """Sums over windows.  input: (N, C, *S) -> (N, C, *L)"""
+def pool_sum_op(input: Array, geometry: tuple[Any, ...], out_size: tuple[int, ...], by: int | str = 1) -> Array:
+    """Sums over windows, divided by a number or how many elements each has: "all", or those "inside".  input: (N, C, *S) -> (N, C, *L)
+
+    Of 16 bits both are done in float32: the sum of four float16 numbers of 30,000 is none.
+    """
     made = backend.window_sum(input, geometry, out_size)
+    if by != 1:
+        np.true_divide(made, divisors(by, input.shape[2:], geometry, out_size, made.dtype), out=made)
     return kept_order(made, input) if made.ndim == 4 else made  # volumes are not
 
 
@@ -122,16 +127,31 @@ def _(input: Array, out_size: tuple[int, ...]) -> int:
     return max(laid_out(input), turning(made, input) if len(made.shape) == 4 else 0)
 
 
-pool_sum_op.grad("input")(lambda g, input_shape, geometry: window_spread_op(g, input_shape, geometry))
+pool_sum_op.grad("input")(lambda g, input_shape, geometry, by: window_spread_op(g, input_shape, geometry, by))
 
 
 @op(linear=True, shape=shapes.sized, batch=families.images)
-def window_spread_op(input: Array, size: tuple[int, ...], geometry: tuple[Any, ...]) -> Array:
+def window_spread_op(input: Array, size: tuple[int, ...], geometry: tuple[Any, ...], by: int | str = 1) -> Array:
     """The adjoint of pool_sum.  input: (N, C, *L) -> size (N, C, *S)"""
+    if by != 1:
+        input = np.true_divide(input, divisors(by, size[2:], geometry, input.shape[2:], input.dtype))
     return backend.window_spread(input, size, geometry)
 
 
-window_spread_op.grad("input")(lambda g, input_shape, geometry: pool_sum_op(g, geometry, input_shape[2:]))
+@window_spread_op.work
+def _(input: Array, by: int | str) -> int:
+    return input.nbytes if by != 1 else laid_out(input)
+
+
+window_spread_op.grad("input")(lambda g, input_shape, geometry, by: pool_sum_op(g, geometry, input_shape[2:], by))
+
+
+def divisors(
+    by: int | str, spatial: tuple[int, ...], geometry: tuple[Any, ...], out: tuple[int, ...], dtype: np.dtype[Any]
+) -> Any:
+    """What each window's sum is divided by, as `pool_sum_op` is told: a number, or an array (*L)."""
+    found = window_sizes(tuple(spatial), geometry, tuple(out), by == "all") if isinstance(by, str) else by
+    return found if isinstance(found, int) else found.astype(dtype)
 
 
 # Arguments -------------------------------------------------------------------------------------------
@@ -275,25 +295,14 @@ def avg_pool(name: str, n: int, input: Tensor, kernel: int | Sequence[int], stri
         raise RuntimeError(f"{name}: divisor must be not zero")
     geometry, out = geometry_of(name, n, input, kernel, stride, padding, 1, ceil_mode)
     x, added = batched(input, n)
-    total = pool_sum_op(x, geometry, out)
-    by = divisors(tuple(x.shape[2:]), geometry, out, count_include_pad, divisor_override, x)
-    y = total.div(by, rounding_mode="trunc") if x._array.dtype.kind in "iu" else total / by
+    by = divisor_override if divisor_override is not None else "all" if count_include_pad else "inside"
+    if x._array.dtype.kind in "iu":
+        counts = divisors(by, tuple(x.shape[2:]), geometry, out, x._array.dtype)
+        total = pool_sum_op(x, geometry, out)
+        y = total.div(counts if isinstance(counts, int) else beside(wrap(counts), x), rounding_mode="trunc")
+    else:
+        y = pool_sum_op(x, geometry, out, as_int(by, name, "divisor_override") if divisor_override is not None else by)
     return reshape_op(y, y.shape[1:]) if added else y
-
-
-def divisors(
-    spatial: tuple[int, ...],
-    geometry: tuple[Any, ...],
-    out: tuple[int, ...],
-    include_pad: bool,
-    override: Any,
-    like: Tensor,
-) -> Tensor | int:
-    """What each window's sum is divided by: a number, or a tensor (*L)."""
-    if override is not None:
-        return override
-    counts = window_sizes(spatial, geometry, out, include_pad)
-    return counts if counts.__class__ is int else beside(wrap(counts.astype(like._array.dtype)), like)
 
 
 @lru_cache(1 << 8)

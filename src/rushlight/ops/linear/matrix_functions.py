@@ -27,6 +27,7 @@ from rushlight.dispatch.registry import function, op
 from rushlight.dispatch.rules import Making
 from rushlight.levels.batch import everything
 from rushlight.ops.elementwise.arith import conj
+from rushlight.ops.elementwise.floats import widened
 from rushlight.ops.linear import decompositions as base
 from rushlight.ops.linear import factors, large
 from rushlight.ops.linear.decompositions import NS, inverse, is_complex, like, mH, mT, pack
@@ -597,7 +598,9 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) ->
         raise RuntimeError(f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {x.dtype}")
     if x.ndim == y.ndim == 1 and x.shape != y.shape:
         raise RuntimeError(f"linalg.vecdot: inconsistent tensor size, got {x.shape[0]} and {y.shape[0]} elements")
-    result = (conj(x) * y).sum(dim)
+    a, b = widened(x, y)  # products of 16 bits are not rounded before they are added up
+    result = (conj(a) * b).sum(dim)
+    result = result if a is x else result.to(x.dtype)
     return result if out is None else write_out("linalg.vecdot", out, result, same=True)
 
 

@@ -16,10 +16,12 @@ from rushlight.dispatch import shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import function, op
-from rushlight.kernels.dispatch import up
+from rushlight.kernels.dispatch import is_half, recast, summed_in, up
+from rushlight.kernels.products import BFLOAT16, ways, wide_product
 from rushlight.ops.elementwise.floats import still
-from rushlight.ops.linear.matmul import linear
-from rushlight.ops.loss.cross_entropy import check_target, coefficients, cross_entropy, over
+from rushlight.ops.linear.matmul import linear, linear_op
+from rushlight.ops.linear.unmade_products import limits, unmade_product
+from rushlight.ops.loss.cross_entropy import check_target, coefficients, cross_entropy, over, unmade
 from rushlight.ops.loss.loss import check_tensors, reduction_of
 from rushlight.ops.norm.softmax import softmax_op
 from rushlight.tensor import Tensor
@@ -34,26 +36,32 @@ def rows_at_once(classes: int, asked: int | None) -> int:
     return asked or max(256, CHUNK // max(classes, 1))
 
 
+def factors(*operands: Array | None) -> Any:
+    """The operands of the products: in bfloat16 where this processor multiplies such numbers, else in float32."""
+    return operands if operands[1] is not None and operands[1].dtype == BFLOAT16 and ways() else up(*operands)
+
+
 def logits_of(x: Array, weight: Array, bias: Array | None) -> Array:
-    """x weight^T + bias of arrays."""
-    out = backend.matmul(x, weight.T)
+    """x weight^T + bias of arrays, of 16 bits in float32."""
+    out = wide_product(x, weight.T) if is_half(weight.dtype) else backend.matmul(x, weight.T)
     if bias is not None:
-        out += bias
+        backend.add_row(out, *up(bias))
     return out
 
 
-@op(autocast="lower", name="linear_cross_entropy", aux=("lse", "total"), masks=("target",))
+@op(autocast="lower", name="linear_cross_entropy", aux=("lse", "total"), half=None, masks=("target",))
 def fused_op(input: Array, linear_weight: Array, linear_bias: Array | None, target: Array, weight: Array | None,
              reduction: str, ignore_index: int, smoothing: float, rows: int) -> tuple[Array | float, ...]:  # fmt: skip
     """Cross entropy of input linear_weight^T + linear_bias, reduced.  (N, D), (C, D), (C,), (N,), (C,) -> () or (N,)"""
-    n = len(input)
-    loss, lse, both = np.empty(n, input.dtype), np.empty(n, input.dtype), np.zeros(2)
+    n, dtype, (weight,) = len(input), summed_in(input.dtype), up(weight)
+    loss, lse, both = np.empty(n, dtype), np.empty(n, dtype), np.zeros(2)
+    x, w, b = factors(input, linear_weight, linear_bias)
     for at in (slice(i, i + rows) for i in range(0, n, rows)):
-        logits = logits_of(input[at], linear_weight, linear_bias)
+        logits = logits_of(x[at], w, b)
         loss[at], lse[at], sums = backend.cross_entropy(logits, target[at], weight, ignore_index, smoothing)
         both += sums
     if reduction == "none":
-        return loss, lse, 1.0
+        return recast(loss, input.dtype), lse, 1.0
     total = float(both[1]) if reduction == "mean" else 1.0
     return np.array(over(float(both[0]), total), input.dtype), lse, total
 
@@ -72,28 +80,29 @@ def _(input: Array, linear_weight: Array, rows: object) -> int:
 def _fused_raw(g: Array, input: Array, linear_weight: Array, linear_bias: Array | None, target: Array, weight: Any,
                lse: Array, total: float, ignore_index: int, smoothing: float, rows: int,
                needs: tuple[bool, ...]) -> list[Any]:  # fmt: skip
-    g, x, w, b, by_class = up(g, input, linear_weight, linear_bias, weight)
+    (g, by_class), (x, w, b) = up(g, weight), factors(input, linear_weight, linear_bias)
     each = np.broadcast_to(g / g.dtype.type(total or np.nan), target.shape)
-    grads = [np.empty_like(x) if needs[0] else None, np.zeros_like(w) if needs[1] else None,
-             np.zeros_like(b) if needs[2] else None]  # fmt: skip
+    grads = [np.empty_like(x) if needs[0] else None, np.zeros(w.shape, g.dtype) if needs[1] else None,
+             np.zeros(b.shape, g.dtype) if b is not None and needs[2] else None]  # fmt: skip
     for at in (slice(i, i + rows) for i in range(0, len(x), rows)):
         logits = logits_of(x[at], w, b)
         d = backend.cross_entropy_backward(each[at], logits, lse[at], target[at], by_class, ignore_index, smoothing)
         del logits
         add_chunk(grads, d, x[at], w, at)
         del d
-    return grads
+    return [None if found is None else recast(found, input.dtype) for found in grads]
 
 
 def add_chunk(grads: list[Any], d: Array, x: Array, w: Array, at: slice) -> None:
     """Add what the logits' gradient `d` of some rows contributes."""
+    if grads[2] is not None:
+        grads[2] += d.sum(0)
+    d = recast(d, x.dtype)
     if grads[0] is not None:
         grads[0][at] = backend.matmul(d, w)
     if grads[1] is not None:
         for c in range(0, len(w), CLASSES):
-            grads[1][c : c + CLASSES] += backend.matmul(d[:, c : c + CLASSES].T, x)
-    if grads[2] is not None:
-        grads[2] += d.sum(0)
+            grads[1][c : c + CLASSES] += recast(backend.matmul(d[:, c : c + CLASSES].T, x), grads[1].dtype)
 
 
 @fused_op.grad("input", "linear_weight", "linear_bias", raw=_fused_raw)
@@ -105,6 +114,18 @@ def _(g: Tensor, input: Tensor, linear_weight: Tensor, linear_bias: Tensor | Non
     d = g * (softmax_op(logits, 1) * sums - both)
     return (ops.matmul(d, linear_weight) if needs[0] else None, ops.matmul(ops.t(d), input) if needs[1] else None,
             ops.sum(d, 0) if needs[2] else None)  # fmt: skip
+
+
+def of_unmade_logits(
+    operands: tuple[Any, ...], target: Tensor, weight: Any, reduction: str, ignore: int, smoothing: float
+) -> Any:
+    """The loss of a large layer whose gradients are found together with it; None where that cannot be.
+
+    Two products instead of three where gradients are wanted: see `unmade_logits`.
+    """
+    arrays = tuple(None if x is None else x._array for x in operands)
+    logits = unmade_product(linear_op.op, operands, arrays) if reduction != "none" else None
+    return None if logits is None else unmade["cross_entropy"](logits, target, weight, reduction, ignore, smoothing)
 
 
 def check_layer(input: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, ignore_index: object) -> None:
@@ -146,11 +167,19 @@ def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *
     check_layer(input, linear_weight, linear_bias, target, ignore_index)
     ignore = -100 if ignore_index is None else ignore_index
     shape = tuple(linear_weight.shape[:-1])
+    if len(shape) == 1 and input.ndim == 1 and target.ndim == 0 and not target.dtype.is_floating_point:
+        loss = linear_cross_entropy(input.unsqueeze(0), linear_weight, target.unsqueeze(0), linear_bias=linear_bias, weight=weight,
+                                    reduction=reduction, ignore_index=ignore_index, label_smoothing=label_smoothing, options=options)  # fmt: skip
+        return loss.squeeze(0) if reduction == "none" else loss
     if len(shape) == 1 and input.ndim == 2 and target.ndim == 1 and not target.dtype.is_floating_point:
         check_target("linear_cross_entropy", (input.shape[0], *shape), target, weight)
         still("linear_cross_entropy", weight=weight)
-        rows = rows_at_once(shape[0], getattr(options, "batch_chunk_size", None))
-        smoothing = float(label_smoothing)
+        asked, smoothing = getattr(options, "batch_chunk_size", None), float(label_smoothing)
+        if asked is None and shape[0] >= limits.classes:
+            loss = of_unmade_logits((input, linear_weight, linear_bias), target, weight, reduction, ignore, smoothing)
+            if loss is not None:
+                return loss
+        rows = rows_at_once(shape[0], asked)
         return fused_op(input, linear_weight, linear_bias, target, weight, reduction, ignore, smoothing, rows)
     flat = None if linear_bias is None else linear_bias.reshape(-1)
     logits = linear(input, linear_weight.reshape(math.prod(shape), -1), flat)

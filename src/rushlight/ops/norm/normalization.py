@@ -234,9 +234,16 @@ def native_layer_norm(
     """(layer_norm, mean, 1 / sqrt(var + eps)); gradients flow through the first alone."""
     k = check_normalized("native_layer_norm", input, normalized_shape, weight, bias)
     out = layer_norm_op(input, weight, bias, k, eps)
-    x, dims = input.detach(), last_dims(k)
+    return out, *statistics(input.detach(), last_dims(k), eps)
+
+
+def statistics(x: Tensor, dims: tuple[int, ...], eps: float) -> tuple[Tensor, Tensor]:
+    """The mean and 1 / sqrt(var + eps) over `dims`, which stay as 1: of 16 bits found in float32, which holds their squares."""
+    own = x.dtype
+    (x,) = widened(x)
     mean = ops.mean(x, dims, True)
-    return out, mean, ops.rsqrt(ops.mean((x - mean) ** 2, dims, True) + eps)
+    rstd = ops.rsqrt(ops.mean((x - mean) ** 2, dims, True) + eps)
+    return (mean, rstd) if x.dtype is own else (mean.to(own), rstd.to(own))
 
 
 # RMS norm -----------------------------------------------------------------------------------------------------
@@ -463,9 +470,8 @@ def native_group_norm(
     """(group_norm, mean (N, group), 1 / sqrt(var + eps) (N, group)) of `input` (N, C, *) with HxW positions."""
     check_group(input, group, weight, bias)
     rows = input.reshape(N, group, C // group * HxW)
-    mean = ops.mean(rows, (2,), True)
-    rstd = ops.rsqrt(ops.mean((rows - mean) ** 2, (2,)) + eps)
-    return group_norm_op(input, weight, bias, group, eps), mean.squeeze(2), rstd
+    mean, rstd = statistics(rows, (2,), eps)
+    return group_norm_op(input, weight, bias, group, eps), mean.squeeze(2), rstd.squeeze(2)
 
 
 # Normalisation by norms and by neighbouring channels --------------------------------------------------------------

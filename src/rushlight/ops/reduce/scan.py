@@ -36,7 +36,7 @@ from rushlight.tensor import Tensor
 BLOCK, LINES = 1 << 17, 2048  # elements of which factors are made together, and lines
 
 
-@op(aten_call="running", linear=True, shape=shapes.same, batch=families.shifted)
+@op(aten_call="running", half=None, linear=True, shape=shapes.same, batch=families.shifted)
 def cumsum_op(input: Array, dim: int, reverse: bool = False) -> Array:
     """Running sums along `dim`, from its end where `reverse`.  (*) -> (*)"""
     return backend.running(np.add, input, dim, reverse)
@@ -59,6 +59,7 @@ cumsum_op.grad("input")(lambda g, dim, reverse: cumsum_op(g, dim, not reverse))
 @op(
     aten_call="running",
     aten_gradient="running_product",
+    half=None,
     shape=shapes.same,
     batch=families.shifted,
 )
@@ -132,7 +133,7 @@ def adjoint_recurrence(g: Array | Tensor, factor: Array | Tensor, dim: int, reve
     return recurrence(g, shift(factor, dim, 1 if reverse else -1), dim, reverse)
 
 
-@op(aten_gradient="running_logsumexp", shape=shapes.same, batch=families.shifted)
+@op(aten_gradient="running_logsumexp", half=None, shape=shapes.same, batch=families.shifted)
 def logcumsumexp_op(input: Array, dim: int) -> Array:
     """Logarithms of the running sums of exponentials along `dim`.  (*) -> (*)"""
     if input.dtype.kind != "c":
@@ -223,6 +224,7 @@ def _running_grad(g: Array | Tensor, indices: Array | Tensor, input_shape: tuple
     aten=("cummax(input, dim)",),
     outputs=("values", "indices"),
     differentiable=(0,),
+    half=None,
     grads={"input": _running_grad},
     shape=shapes.with_indices,
     batch=families.shifted,
@@ -236,6 +238,7 @@ def cummax_op(input: Array, dim: int) -> tuple[Array, ...]:
     aten=("cummin(input, dim)",),
     outputs=("values", "indices"),
     differentiable=(0,),
+    half=None,
     grads={"input": _running_grad},
     shape=shapes.with_indices,
     batch=families.shifted,
