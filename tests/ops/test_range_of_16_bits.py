@@ -33,7 +33,13 @@ def test_means_of_windows_whose_sums_are_no_float16(n: int) -> None:
 def test_means_of_windows_are_rounded_once(include: bool, divisor: int | None) -> None:
     x = torch.randn(2, 3, 9, 8, generator=torch.Generator().manual_seed(0)).bfloat16().requires_grad_()
     wide = x.detach().double().requires_grad_()
-    options: Any = dict(kernel_size=3, stride=2, padding=1, count_include_pad=include, divisor_override=divisor)
+    options: Any = {
+        "kernel_size": 3,
+        "stride": 2,
+        "padding": 1,
+        "count_include_pad": include,
+        "divisor_override": divisor,
+    }
     y, expected = F.avg_pool2d(x, **options), F.avg_pool2d(wide, **options)
     torch.testing.assert_close(y, expected.bfloat16(), rtol=2**-8, atol=0)
     y.sum().backward()
