@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from rushlight.basics.arrays import Array
 from rushlight.kernels.convolution import countable, numbers, paddable
-from rushlight.kernels.dispatch import agree, contiguous, native
+from rushlight.kernels.dispatch import agree, blocks_of_rows, contiguous, is_half, native, rounded, widened
 from rushlight.kernels.native.signatures import exports
 from rushlight.kernels.reference import windows as reference
 from rushlight.kernels.reference.windows import Geometry
@@ -60,11 +61,33 @@ def _check(name: str, outputs: Array, shape: tuple[int, ...], geometry: Geometry
         raise RuntimeError(f"{name}: outputs of shape {list(outputs.shape)} are not those of an input of {list(shape)}")
 
 
+def _by_planes(kernel: Callable[..., Any], n: int, shape: tuple[int, ...], x: Array, *others: Array) -> Array:
+    """kernel(x, *others) of 16-bit x, some planes of the last n dimensions at a time, in float32: an array (..., *shape) of its dtype."""
+    lead = x.shape[: x.ndim - n]
+    count = math.prod(lead)
+    planes = [contiguous(a).reshape(count, *a.shape[a.ndim - n :]) for a in (x, *others)]
+    out = np.empty((count, *shape), x.dtype)
+    largest = max((planes[0], out), key=lambda a: a.size)
+    for some in blocks_of_rows(largest.reshape(count, -1)) if out.size else ():
+        rounded(kernel(widened(planes[0][some]), *(a[some] for a in planes[1:])), x.dtype, out[some])
+    return out.reshape(*lead, *shape)
+
+
 def max_pool(x: Array, geometry: Geometry, out: tuple[int, ...], lowest: float) -> tuple[Any, Any]:
     """Maxima of windows of x (..., *S), and which window element each is: both (..., *out).
 
     `out` may reach beyond the padded input (ceil mode); NaN wins; of equal elements the first.
     """
+    if is_half(x.dtype):
+        which: list[Array] = []
+
+        def pooled(some: Array) -> Array:
+            best, places = max_pool(some, geometry, out, lowest)
+            which.append(places)
+            return np.asarray(best)
+
+        best = _by_planes(pooled, len(out), out, x)
+        return best, np.concatenate(which).reshape(best.shape) if which else np.empty(best.shape, np.uint8)
     table, windows = _plan(x, x.shape, geometry, out)
     if table is None or math.prod(geometry[0]) > _CHOICES or not paddable(x.shape[x.ndim - len(out) :], out, *geometry):
         return reference.max_pool(x, geometry, out, lowest)
@@ -78,6 +101,10 @@ def pool_scatter(g: Array, which: Array, shape: tuple[int, ...], geometry: Geome
     """g (..., *L) added at the window elements `which`: shape (..., *S)."""
     _check("max_pool", g, shape, geometry)
     agree("max_pool", g.shape, which)
+    if is_half(g.dtype):
+        n = len(geometry[0])
+        size = tuple(shape[len(shape) - n :])
+        return _by_planes(lambda g, which: pool_scatter(g, which, (len(g), *size), geometry), n, size, g, which)
     table, windows = _plan(g, shape, geometry, g.shape[g.ndim - len(geometry[0]) :])
     if table is None or which.dtype != np.uint8 or math.prod(geometry[0]) > _CHOICES:
         return reference.pool_scatter(g, which, shape, geometry)
@@ -89,6 +116,9 @@ def pool_scatter(g: Array, which: Array, shape: tuple[int, ...], geometry: Geome
 def pool_gather(x: Array, which: Array, geometry: Geometry) -> Any:
     """The window elements `which` of x (..., *S): (..., *L), the adjoint of `pool_scatter`."""
     _check("max_pool", which, x.shape, geometry)
+    if is_half(x.dtype):
+        n = len(geometry[0])
+        return _by_planes(lambda x, which: pool_gather(x, which, geometry), n, which.shape[which.ndim - n :], x, which)
     table, windows = _plan(x, x.shape, geometry, which.shape[which.ndim - len(geometry[0]) :])
     if table is None or which.dtype != np.uint8 or math.prod(geometry[0]) > _CHOICES:
         return reference.pool_gather(x, which, geometry)
@@ -97,19 +127,33 @@ def pool_gather(x: Array, which: Array, geometry: Geometry) -> Any:
     return y
 
 
-def window_sum(x: Array, geometry: Geometry, out: tuple[int, ...]) -> Any:
-    """Sums over windows.  x: (..., *S) -> (..., *out)"""
+def window_sum(x: Array, geometry: Geometry, out: tuple[int, ...], by: Array | int = 1) -> Any:
+    """Sums over windows, divided by `by`: (*out) or a number.  x: (..., *S) -> (..., *out)"""
+    if is_half(x.dtype):
+        return _by_planes(lambda x: window_sum(x, geometry, out, by), len(out), tuple(out), x)
     table, windows = _plan(x, x.shape, geometry, out)
     if table is None:
-        return reference.window_sum(x, geometry, out)
+        return divided(reference.window_sum(x, geometry, out), by, True)
     y = np.empty((*x.shape[: x.ndim - len(out)], *out), x.dtype)
     table.window_sum(contiguous(x), y, windows)
-    return y
+    return divided(y, by, True)
 
 
-def window_spread(g: Array, shape: tuple[int, ...], geometry: Geometry) -> Any:
+def divided(x: Array, by: Array | int, over: bool = False) -> Array:
+    """x / by, in the dtype of x and where it lies if `over`; x itself where `by` is 1."""
+    if isinstance(by, int):
+        return x if by == 1 else np.asarray(np.true_divide(x, by, out=x if over else None))
+    return np.asarray(np.true_divide(x, by.astype(x.dtype, copy=False), out=x if over else None))
+
+
+def window_spread(g: Array, shape: tuple[int, ...], geometry: Geometry, by: Array | int = 1) -> Any:
     """The adjoint of `window_sum`.  g: (..., *L) -> shape (..., *S)"""
     _check("pool", g, shape, geometry)
+    if is_half(g.dtype):
+        n = len(geometry[0])
+        size = tuple(shape[len(shape) - n :])
+        return _by_planes(lambda g: window_spread(g, (len(g), *size), geometry, by), n, size, g)
+    g = divided(g, by)
     table, windows = _plan(g, shape, geometry, g.shape[g.ndim - len(geometry[0]) :])
     if table is None:
         return reference.window_spread(g, shape, geometry)

@@ -50,6 +50,7 @@ def lowest(dtype: np.dtype[Any]) -> float:
     aten_call="pooled",
     aten_more=True,
     aten_gradient="pool",
+    half=None,
     batch=families.images,
     passes=2.0,
 )
@@ -75,7 +76,7 @@ def _(input: Array, out_size: tuple[int, ...]) -> int:
 max_pool_op.grad("input")(lambda g, which, input_shape, geometry: pool_scatter_op(g, which, input_shape, geometry))
 
 
-@op(shape=shapes.sized, batch=families.images)
+@op(half=None, shape=shapes.sized, batch=families.images)
 def pool_scatter_op(input: Array, which: Array, size: tuple[int, ...], geometry: tuple[Any, ...]) -> Array:
     """input (N, C, *L) added at the window elements `which`: -> size (N, C, *S)"""
     return backend.pool_scatter(input, which, size, geometry)
@@ -89,7 +90,7 @@ def _(input: Array) -> int:
 pool_scatter_op.grad("input")(lambda g, which, geometry: pool_gather_op(g, which, geometry))
 
 
-@op(batch=families.images)
+@op(half=None, batch=families.images)
 def pool_gather_op(input: Array, which: Array, geometry: tuple[Any, ...]) -> Array:
     """The window elements `which` of input (N, C, *S): -> (N, C, *L)"""
     return backend.pool_gather(input, which, geometry)
@@ -103,15 +104,13 @@ def _(input: Array, which: Array) -> list[shapes.Made]:
 pool_gather_op.grad("input")(lambda g, which, input_shape, geometry: pool_scatter_op(g, which, input_shape, geometry))
 
 
-@op(shown="window_sum", linear=True, batch=families.images)
+@op(half=None, shown="window_sum", linear=True, batch=families.images)
 def pool_sum_op(input: Array, geometry: tuple[Any, ...], out_size: tuple[int, ...], by: int | str = 1) -> Array:
     """Sums over windows, divided by a number or how many elements each has: "all", or those "inside".  input: (N, C, *S) -> (N, C, *L)
 
     Of 16 bits both are done in float32: the sum of four float16 numbers of 30,000 is none.
     """
-    made = backend.window_sum(input, geometry, out_size)
-    if by != 1:
-        np.true_divide(made, divisors(by, input.shape[2:], geometry, out_size, made.dtype), out=made)
+    made = backend.window_sum(input, geometry, out_size, divisors(by, input.shape[2:], geometry, out_size))
     return kept_order(made, input) if made.ndim == 4 else made  # volumes are not
 
 
@@ -130,12 +129,10 @@ def _(input: Array, out_size: tuple[int, ...]) -> int:
 pool_sum_op.grad("input")(lambda g, input_shape, geometry, by: window_spread_op(g, input_shape, geometry, by))
 
 
-@op(linear=True, shape=shapes.sized, batch=families.images)
+@op(half=None, linear=True, shape=shapes.sized, batch=families.images)
 def window_spread_op(input: Array, size: tuple[int, ...], geometry: tuple[Any, ...], by: int | str = 1) -> Array:
     """The adjoint of pool_sum.  input: (N, C, *L) -> size (N, C, *S)"""
-    if by != 1:
-        input = np.true_divide(input, divisors(by, size[2:], geometry, input.shape[2:], input.dtype))
-    return backend.window_spread(input, size, geometry)
+    return backend.window_spread(input, size, geometry, divisors(by, size[2:], geometry, input.shape[2:]))
 
 
 @window_spread_op.work
@@ -146,12 +143,9 @@ def _(input: Array, by: int | str) -> int:
 window_spread_op.grad("input")(lambda g, input_shape, geometry, by: pool_sum_op(g, geometry, input_shape[2:], by))
 
 
-def divisors(
-    by: int | str, spatial: tuple[int, ...], geometry: tuple[Any, ...], out: tuple[int, ...], dtype: np.dtype[Any]
-) -> Any:
+def divisors(by: int | str, spatial: tuple[int, ...], geometry: tuple[Any, ...], out: tuple[int, ...]) -> Any:
     """What each window's sum is divided by, as `pool_sum_op` is told: a number, or an array (*L)."""
-    found = window_sizes(tuple(spatial), geometry, tuple(out), by == "all") if isinstance(by, str) else by
-    return found if isinstance(found, int) else found.astype(dtype)
+    return window_sizes(tuple(spatial), geometry, tuple(out), by == "all") if isinstance(by, str) else by
 
 
 # Arguments -------------------------------------------------------------------------------------------
@@ -272,7 +266,7 @@ def max_pool(name: str, n: int, input: Tensor, kernel: int | Sequence[int], stri
     if getattr(x._array, "interpreted", False):
         which = call.apply(with_auxiliaries(max_pool_op.op), (x,), (geometry, out))[1]
     else:
-        which = wrap(backend.max_pool(_plain(x), geometry, out, lowest(x._array.dtype))[1])
+        which = wrap(backend.max_pool(x._array, geometry, out, lowest(x._array.dtype))[1])
     at = window_positions(which, tuple(x.shape[2:]), geometry)
     return y, reshape_op(at, at.shape[1:]) if added else in_order_of(at, x)
 
@@ -281,10 +275,6 @@ def max_pool(name: str, n: int, input: Tensor, kernel: int | Sequence[int], stri
 def window_positions(input: Array, spatial: tuple[int, ...], geometry: tuple[Any, ...]) -> Array:
     """As `indices_of`.  (N, C, *L) -> (N, C, *L) of int64"""
     return indices_of(input, spatial, geometry)
-
-
-def _plain(x: Tensor) -> Array:
-    return x._array.astype(np.float32) if x._array.dtype.itemsize == 2 and x._array.dtype.kind in "fV" else x._array
 
 
 def avg_pool(name: str, n: int, input: Tensor, kernel: int | Sequence[int], stride: int | Sequence[int] | None,
@@ -297,9 +287,9 @@ def avg_pool(name: str, n: int, input: Tensor, kernel: int | Sequence[int], stri
     x, added = batched(input, n)
     by = divisor_override if divisor_override is not None else "all" if count_include_pad else "inside"
     if x._array.dtype.kind in "iu":
-        counts = divisors(by, tuple(x.shape[2:]), geometry, out, x._array.dtype)
-        total = pool_sum_op(x, geometry, out)
-        y = total.div(counts if isinstance(counts, int) else beside(wrap(counts), x), rounding_mode="trunc")
+        counts = divisors(by, x.shape[2:], geometry, out)
+        counts = counts if isinstance(counts, int) else beside(wrap(counts.astype(x._array.dtype)), x)
+        y = pool_sum_op(x, geometry, out).div(counts, rounding_mode="trunc")
     else:
         y = pool_sum_op(x, geometry, out, as_int(by, name, "divisor_override") if divisor_override is not None else by)
     return reshape_op(y, y.shape[1:]) if added else y
