@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.ops.memory import peak_bytes
 
 import rushlight as torch
 import rushlight.nn.functional as F
@@ -96,3 +97,11 @@ def test_running_sums_are_rounded_once(dtype: Any, dim: int) -> None:
     values, places = torch.cummax(x, dim)
     np.testing.assert_array_equal(values.float().numpy(), np.maximum.accumulate(x.float().numpy(), dim))
     assert torch.equal(x.gather(dim, places), values)
+
+
+@pytest.mark.parametrize("pool", [F.max_pool2d, F.avg_pool2d])
+def test_images_that_are_pooled_are_not_copied_to_float32(pool: Any) -> None:
+    x = torch.zeros(4, 16, 128, 128, dtype=torch.bfloat16, requires_grad=True)
+    g = torch.ones(4, 16, 64, 64, dtype=torch.bfloat16)
+    assert peak_bytes(lambda: pool(x.detach(), 2)) < 0.75 * x.nbytes
+    assert peak_bytes(lambda: torch.autograd.grad(pool(x, 2), x, g)) < 2 * x.nbytes

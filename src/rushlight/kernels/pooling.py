@@ -79,15 +79,15 @@ def max_pool(x: Array, geometry: Geometry, out: tuple[int, ...], lowest: float) 
     `out` may reach beyond the padded input (ceil mode); NaN wins; of equal elements the first.
     """
     if is_half(x.dtype):
-        which: list[Array] = []
+        found: list[Array] = []
 
         def pooled(some: Array) -> Array:
             best, places = max_pool(some, geometry, out, lowest)
-            which.append(places)
+            found.append(places)
             return np.asarray(best)
 
         best = _by_planes(pooled, len(out), out, x)
-        return best, np.concatenate(which).reshape(best.shape) if which else np.empty(best.shape, np.uint8)
+        return best, np.concatenate(found).reshape(best.shape) if found else np.empty(best.shape, np.uint8)
     table, windows = _plan(x, x.shape, geometry, out)
     if table is None or math.prod(geometry[0]) > _CHOICES or not paddable(x.shape[x.ndim - len(out) :], out, *geometry):
         return reference.max_pool(x, geometry, out, lowest)
