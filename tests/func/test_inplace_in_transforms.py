@@ -220,3 +220,17 @@ def test_a_gradient_that_samples_share_passes_a_view_that_was_changed_for_each(d
 
     samples = torch.tensor([[1.0, 4.0, 2.0], [0.5, 3.0, 1.0]], dtype=torch.float64)
     torch.testing.assert_close(vmap(derivative(f))(samples), torch.stack([derivative(f)(x) for x in samples]))
+
+
+def squared_where_it_lies(x):
+    v = x * 1
+    v.t().mul_(v.t())
+    return v.sum()
+
+
+def test_an_operand_on_the_memory_that_changes_is_refused_in_samples_too() -> None:
+    x = torch.arange(1.0, 19).view(2, 3, 3)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        grad(squared_where_it_lies)(x[0])
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        vmap(grad(squared_where_it_lies))(x)

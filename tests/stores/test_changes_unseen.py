@@ -158,3 +158,26 @@ def test_what_others_hold_still_is_not_read_from_disk() -> None:
     store.spill.flush()
     held[-1].sum().backward()
     assert store.stats()["put"] == 120_000 and store.stats()["read"] == 0
+
+
+@pytest.mark.parametrize("around", ["nothing", *AROUND])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda v: v.t().mul_(v.t()),
+        lambda v: v[0].mul_(v[0]),
+        lambda v: v.t().mul_(v),
+        lambda v: v[1:].addcmul_(v[:-1], v[:-1]),
+    ],
+)
+def test_an_operand_that_lies_on_the_memory_that_changes_is_refused_as_without(around: str, change: Any) -> None:
+    """It is saved when whoever keeps that memory has been told of the change: its gradient was that of changed numbers."""
+    x = torch.arange(1.0, 400 * 400 + 1).view(400, 400).requires_grad_()
+    with warnings.catch_warnings(), AROUND.get(around, nullcontext)():
+        warnings.simplefilter("ignore", stores.StoreWarning)  # what is refused may be all that was saved
+        v = x * 1
+        change(v)
+        loss = v.sum()
+        del v
+        with pytest.raises(RuntimeError, match="modified by"):
+            loss.backward()

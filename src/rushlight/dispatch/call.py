@@ -388,6 +388,8 @@ def changed(op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...], run: Callab
     if mask:  # what it saves is packed as it is now: an operand may lie on the memory that changes
         node = make_node(op, flat, statics, edges, mask, None)
         node.shape, node.dtype = target._held.shape, target._held.dtype
+        if dependents and node.plan.save_inputs:
+            inplace.tell_of_operands(target, flat)
     aux = unkept(run) if op.planes and op.aux and not mask and not modes.levels else run()
     if mask and node.plan.save_aux:
         node.aux = save_aux(aux, op)

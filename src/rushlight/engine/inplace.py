@@ -20,7 +20,7 @@ from rushlight.engine.saved import OfView, freed
 from rushlight.engine.views import Step, chain_of, follow_retained, lags, refresh, refusal, repeats, replay
 from rushlight.levels.batch import batched_like, batches_of
 from rushlight.signs import to_hold, turned
-from rushlight.storage import bump, dependents, refuse_inference, settle, storage_of
+from rushlight.storage import bump, dependents, refuse_inference, root_of, settle, storage_of
 from rushlight.tensor import Tensor, bare, wrap
 
 
@@ -56,6 +56,15 @@ def check(tensor: Tensor, requires_grad: bool) -> None:
         raise explained(
             RuntimeError("a leaf Variable that requires grad is being used in an in-place operation."), "leaf-in-place"
         )
+
+
+def tell_of_operands(target: Tensor, flat: Sequence[Any]) -> None:
+    """Have those who packed operands that lie on the memory of `target` know that it is about to change: `check` told of it before."""
+    if getattr(target._held, "interpreted", False):
+        return
+    root = root_of(target._held)
+    if any(isinstance(x, Tensor) and root_of(x._held) is root for x in flat[1:]):
+        settle(root)
 
 
 def origin(tensor: Tensor) -> Tensor:

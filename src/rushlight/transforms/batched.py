@@ -258,14 +258,15 @@ class BatchedLevel(Level):
         if mask:
             aux = self.aux(op, flat, statics, mask)
             flat = self.before(op, flat, edges, mask)
+            # Before the change: an operand that is saved may lie on the memory that changes, which is to be noticed.
+            node = call.make_node(op, flat, statics, edges, mask, aux)
+            node.shape, node.dtype = target._array.shape, target._array.dtype
         whole, dim = result._array.tensor, part.dim
         if dim:
             whole = permute_op(whole, (*range(1, dim + 1), 0, *range(dim + 1, whole._array.ndim)))
         call.apply_inplace(copy_into.op, (part.tensor, whole), ())
         inplace.written(target, f"{op.name}_")
         if mask:
-            node = call.make_node(op, flat, statics, edges, mask, aux)
-            node.shape, node.dtype = target._array.shape, target._array.dtype
             inplace.rebase(target, node)
             node.outs = call.save_outputs(node, (target,))
         return target
