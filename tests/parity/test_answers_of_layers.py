@@ -160,3 +160,46 @@ def test_settings_of_recording_answer_by_their_inner_names() -> None:
         assert not held.expired()
         del x
         assert held.expired()
+
+
+def test_a_custom_function_has_the_places_of_its_tensors_in_the_graph() -> None:
+    for library in both():
+
+        class Scaled(library.autograd.Function):  # type: ignore[misc, name-defined]
+            @staticmethod
+            def forward(ctx: Any, n: int, x: Any, other: Any, nothing: None) -> Any:
+                return x * n
+
+            @staticmethod
+            def backward(ctx: Any, g: Any) -> tuple[Any, ...]:
+                assert len(ctx.next_functions) == 2
+                return None, g * 3, None, None
+
+        x = library.ones(2, requires_grad=True)
+        y = Scaled.apply(3, x, library.ones(1), None)
+        assert [fn is None for fn, _ in y.grad_fn.next_functions] == [False, True]
+        assert y.grad_fn.next_functions[0][0].variable is x
+        seen: list[tuple[Any, ...]] = []
+
+        def doubled(
+            inner: tuple[Any, ...], outer: tuple[Any, ...], seen: list[tuple[Any, ...]] = seen
+        ) -> tuple[Any, ...]:
+            seen.append(inner)
+            return inner[0] * 2, None
+
+        y.grad_fn.register_hook(doubled)
+        y.sum().backward()
+        assert [g is None for g in seen[0]] == [False, True]
+        assert x.grad.tolist() == [6.0, 6.0]
+
+
+def test_what_may_change_though_it_is_saved_is_counted() -> None:
+    for library in both():
+        a = library.ones(2, 3, requires_grad=True).clone()
+        with library.autograd.graph.allow_mutation_on_saved_tensors() as state:
+            total = (a**2).sum()
+            assert len(list(state.tid_to_weakhandle.items())) == 1
+            a.sin_()
+            assert len(list(state.cloned.items())) == 1
+            del total
+            assert not list(state.cloned.items())

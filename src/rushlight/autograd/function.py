@@ -257,6 +257,11 @@ class FunctionNode(Node):
         _set_seq(self, next_seq())
         ctx._weak = weakref.ref(self)
 
+    def input_places(self) -> tuple[int, ...] | None:
+        """The arguments of forward that were tensors: others have no place in the graph that those outside see."""
+        tensors = self.ctx._tensors
+        return None if tensors is None or all(tensors) else tuple(i for i, seen in enumerate(tensors) if seen)
+
     def __setattr__(self, name: str, value: object) -> None:
         """Set what is the engine's here, and everything else on the context, where backward sees it."""
         (object.__setattr__ if hasattr(type(self), name) else _set_on_context)(self, name, value)

@@ -60,6 +60,11 @@ class _AllowMutationOnSavedContext:
         # handles, by the place and layout of their tensors.
         self.places: dict[int, tuple[Any, dict[Any, Any]]] = {}
 
+    @property
+    def tid_to_weakhandle(self) -> dict[int, _Handle]:
+        """What is kept, changed or not, by numbers: for looking at how much it is."""
+        return {id(handle): handle for handle in (*self.original, *self.cloned)}
+
     def clear(self) -> None:
         """Forget everything."""
         self.original.clear()

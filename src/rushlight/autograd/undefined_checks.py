@@ -64,7 +64,7 @@ def without_any(outputs: list[Any]) -> None:
 def undefined_gradients(node: FunctionNode) -> list[Any]:
     """What the backward of a custom function gives if no output has a gradient, checked to be nothing or zero."""
     try:
-        found = node.call_backward([None] * node.count, False, EVERY)
+        found = node.shown(node.call_backward([None] * node.count, False, EVERY))
     except Exception as error:
         raise refusal(f"without any, {node.name()}", error) from error
     asked = (g for g, (fn, _) in zip(found, node.next_functions, strict=True) if fn is not None)  # others go nowhere
