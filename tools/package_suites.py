@@ -122,6 +122,25 @@ SUITES = {
     "transformer-lens": Suite("tests/unit/model_bridge/generalized_components --ignore-glob=*/test_[n-z]*.py"),
     "vit-pytorch": Suite("tests", "under PyTorch six ask `flex_attention` for gradients, which it has for GPUs alone"),
     "zuko": Suite("tests", "transforms of random points are inverted to 1e-4 in float32, which some draws are not, under PyTorch either"),
+    "array-api-extra": Suite(
+        "tests/main -o filterwarnings=default",
+        "the angle of 1 + 1j is that of NumPy, a bit from a quarter of pi; `cov` on the device meta works, which is expected to fail"),
+    "hypll": Suite("tests"),
+    "pytorch-kinematics": Suite("tests --continue-on-collection-errors"),
+    "roma": Suite("test --import-mode=importlib --rootdir=test"),
+    "sinabs": Suite(
+        "tests --ignore=tests/test_dynapcnn --ignore=tests/test_specksim --ignore=tests/test_dynapcnnlayer "
+        "--ignore=tests/test_dynapcnnnetwork --ignore=tests/test_graph_extractor",
+        "sums of float32 are compared to those of a file to the bit"),
+    "timm": Suite(
+        "tests/test_layers_pool.py tests/test_layers_drop.py tests/test_layers_pos_embed.py tests/test_scheduler.py "
+        "tests/test_input_conv.py tests/test_prune.py"),
+    "torchkbnufft": Suite("tests"),
+    "torchoptics": Suite("tests", "under PyTorch a sum of float32 is 1.2e-7 from 1, and 1e-7 is asked for"),
+    "unfoldNd": Suite("test"),
+    "xitorch": Suite(
+        "xitorch/_tests",
+        "thirteen write into a view of a tensor, another view of which has come to require grad; two are named by the class of a scripted function"),
 }  # fmt: skip
 
 HEAD = """# Tests of packages
