@@ -190,9 +190,22 @@ def one_after_the_other(w: Writer) -> None:
             backward(w)
 
 
+IN_PART = (
+    "h[..., ::2].mul_(2)",
+    "h[:, 1:].tanh_()",
+    "h[1:].copy_(h[:-1].clone())",
+    "h[:, 0] = h[:, 1] * 2",
+    "h.t().mul_(h.t().clone())",
+    "h.t()[1:].add_(h.t()[:-1])",
+)
+
+
 def forward(w: Writer) -> None:
-    """A loss, by way of something that can be changed."""
+    """A loss, by way of something that can be changed, and of which a part was changed perhaps."""
     w.do("h = m[0](x)")
+    if w.maybe(0.25):
+        w.do(f"h = {w.one('h * 1', 'h.sigmoid()', 'h.sigmoid() * 1')}")
+        w.do(w.rng.choice(IN_PART))
     w.do(
         f"y = {w.one('m[1:](h)', 'm(h)', 'm[1:](h).sin() * h', 'torch.utils.checkpoint.checkpoint(m, h, use_reentrant=False)')}"
     )
