@@ -89,6 +89,7 @@ def describe(first: list[str], again: list[str], message: str) -> str:
         return "\n".join(shown) or "  (none)"
 
     return (
-        f"{message}\n\nYou are seeing this error because you passed `debug=True` to checkpoint, or enabled it for all.\n\nOperators executed during the original forward:\n{listed(first)}\n\n"
+        f"{message}\n\nYou are seeing this error because you passed `debug=True` to checkpoint, or enabled it for all.\n\n"
+        f"Operators executed during the original forward:\n{listed(first)}\n\n"
         f"Operators executed during recomputation:\n{listed(again)}\n\nThe first difference is marked with >."
     )

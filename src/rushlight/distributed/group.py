@@ -292,11 +292,13 @@ def new_group(
         )
     if len(chosen) > default.size():
         raise ValueError(
-            f"new_group: the new group's world size should be less or equal to the world size set by init_process_group, got {len(chosen)} and {default.size()}"
+            "new_group: the new group's world size should be less or equal to the world size set by init_process_group, "
+            f"got {len(chosen)} and {default.size()}"
         )
     if not set(chosen) <= set(default.ranks):
         raise ValueError(
-            f"new_group: a rank is out of range: the new group's rank should be within the world_size: expected different ranks below {default.size()}, got {list(chosen)}"
+            "new_group: a rank is out of range: the new group's rank should be within the world_size: expected different "
+            f"ranks below {default.size()}, got {list(chosen)}"
         )
     # Processes make a group by a number that they all have: they count alike those that all of them make.
     tag = 30_000 + zlib.crc32(repr(chosen).encode()) % 2000 if use_local_synchronization else next(_made) % 30_000

@@ -125,7 +125,10 @@ class P2POp:
 
 
 def batch_isend_irecv(p2p_op_list: Any) -> list[Work]:
-    """Begin several messages of one group; what is received is there after `wait()` of each.  Raises ValueError for what is no `P2POp`, and for several groups."""
+    """Begin several messages of one group; what is received is there after `wait()` of each.
+
+    Raises ValueError for what is no `P2POp`, and for several groups.
+    """
     if not all(isinstance(message, P2POp) for message in p2p_op_list):
         raise ValueError("Invalid ``p2p_op_list``. Each op is expected to be of type ``torch.distributed.P2POp``.")
     if len({member(message.group) for message in p2p_op_list}) > 1:

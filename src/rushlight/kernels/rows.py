@@ -62,9 +62,10 @@ _SHORT = 16
 
 
 def across(plain: np.ufunc) -> Callable[..., Any]:
-    """A kernel in the place of NumPy's function of two, for large arrays that are broadcast, have gaps between rows or lie in another order; all else is left to NumPy's.
+    """A kernel in the place of NumPy's function of two, for large arrays that are broadcast or lie otherwise.
 
-    NumPy calls its loop for every row, which takes as long as 100 numbers do, and on one thread.
+    That is, with gaps between rows or in another order; all else is left to NumPy's.  NumPy calls its loop for every row,
+    which takes as long as 100 numbers do, and on one thread.
     """
     name = f"{plain.__name__}_across"
     exports(**{name: "aaa>n"})

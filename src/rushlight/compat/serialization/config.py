@@ -1,4 +1,4 @@
-"""``torch.utils.serialization.config``: settings of `torch.save` and `torch.load` as attributes, `config.load.mmap`, `config.save.storage_alignment` and the others.
+"""``torch.utils.serialization.config``: settings of `torch.save` and `torch.load` as attributes.
 
 `load`: `mmap` (whether files at a path are mapped, False), `endianness`, `mmap_flags`, `calculate_storage_offsets` (kept, without
 effect).  `save`: `storage_alignment` (bytes, 64), `compute_crc32` (True), and `use_pinned_memory_for_d2h` (kept, without effect).

@@ -86,8 +86,11 @@ class Wishart(OfCovariance, ExponentialFamily):
         return drawn
 
     def _bartlett_sampling(self, sample_shape: Sequence[int]) -> Tensor:
-        """L A A^T L^T, without a second look at what is singular: normal numbers below the diagonal of A, roots of chi-squared ones of df - i on it (M. S. Bartlett,
-        On the theory of statistical regression, Proceedings of the Royal Society of Edinburgh 53, 1934)."""
+        """L A A^T L^T, without a second look at what is singular.
+
+        Normal numbers are below the diagonal of A, roots of chi-squared ones of df - i on it (M. S. Bartlett, On the theory of
+        statistical regression, Proceedings of the Royal Society of Edinburgh 53, 1934).
+        """
         df, n, shape = self.df, self._event_shape[-1], self._extended_shape(sample_shape)
         halves = (df.unsqueeze(-1) - named.arange(n, dtype=df.dtype, device=df.device)) / 2
         chi = (0.5 * (log_standard_gamma(halves.expand(shape[:-1])) + math.log(2))).exp()

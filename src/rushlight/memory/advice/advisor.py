@@ -215,7 +215,8 @@ TECHNIQUES: dict[str, tuple[Technique, str, str, snippets.Snippet]] = {
     "eight_bit": (
         techniques.eight_bit_state,
         "Keep the optimizer's state in 8 bits",
-        "{what} keeps what is {share} of the peak ({bytes}) in a little more than a quarter of that, where parameters are float32; on the digits losses differ by less than a hundredth.",
+        "{what} keeps what is {share} of the peak ({bytes}) in a little more than a quarter of that, where parameters are "
+        "float32; on the digits losses differ by less than a hundredth.",
         snippets.eight_bit,
     ),
     "temporaries": (

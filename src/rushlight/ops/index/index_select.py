@@ -341,8 +341,10 @@ def fill_slices(run: Callable[..., Any], name: str, input: Any, dim: int, index:
         raise RuntimeError(f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
                            f"{raw(value).ndim} dimension(s).")  # fmt: skip
     if isinstance(value, (complex, np.complexfloating)) and not dtypes.is_complex(raw(input).dtype):
-        raise RuntimeError(f"{name}(): Converting complex Scalar to non-complex type is not supported: cannot fill a tensor of {input.dtype} with the complex number {value}: give its real "
-                           "part")  # fmt: skip
+        raise RuntimeError(
+            f"{name}(): Converting complex Scalar to non-complex type is not supported: cannot fill a tensor of "
+            f"{input.dtype} with the complex number {value}: give its real part"
+        )
     plain = number(value)
     value = constant(name, value, input)
     at, _, d = prepared(name, input, dim, from_front(index, input, dim), None)
