@@ -59,11 +59,31 @@ with _paused():  # the searches for garbage among what an import makes would tak
 # Rooms that are loaded when they are first asked for.
 for _room in ("backends", "ops"):  # `torch.backends` and `torch.ops` are not the rooms of these names
     globals().pop(_room, None)
-_LAZY = {"__config__": "rushlight.compat.config", "backends": "rushlight.compat.backends", "torch_version": "rushlight.compat.torch_version",
-         "ops": "rushlight.library.namespaces", "_ops": "rushlight.library.operators"}  # fmt: skip
+_LAZY = {"__config__": "rushlight.compat.config", "backends": "rushlight.compat.backends",
+         "torch_version": "rushlight.compat.torch_version", "ops": "rushlight.library.namespaces",
+         "_ops": "rushlight.library.operators"}  # fmt: skip
 _LAZY["__future__"] = "rushlight.nn.base.conversion"
-_LAZY |= {name: f"rushlight.compat.rooms.{name}" for name in (
-    "_functorch", "_guards", "_higher_order_ops", "_inductor", "_jit_internal", "_logging", "_prims_common", "_subclasses", "_tensor", "_tensor_str", "_utils", "export", "mps", "mtia", "quasirandom", "xpu")}  # fmt: skip
+_LAZY |= {
+    name: f"rushlight.compat.rooms.{name}"
+    for name in (
+        "_functorch",
+        "_guards",
+        "_higher_order_ops",
+        "_inductor",
+        "_jit_internal",
+        "_logging",
+        "_prims_common",
+        "_subclasses",
+        "_tensor",
+        "_tensor_str",
+        "_utils",
+        "export",
+        "mps",
+        "mtia",
+        "quasirandom",
+        "xpu",
+    )
+}
 _LAZY |= {
     name: f"rushlight.compat.rooms.private.{name}"
     for name in (
@@ -83,10 +103,11 @@ _LAZY |= {
 }
 _LAZY["quantization"] = "rushlight.ao.quantization"
 _LAZY["functional"] = "rushlight.compat.rooms.functional"
-_ROOMS = frozenset({"sparse", "nn", "optim", "utils", "func", "distributed", "distributions", "serialization", "models", "memory", "stores", "viz",
-                    "testing", "linalg", "special", "fft", "signal", "cuda", "cpu", "random", "kernels", "version",
-                    "datasets", "profiler", "amp", "jit", "hub", "masked", "monitor", "nested", "multiprocessing", "overrides",
-                    "types", "compiler", "accelerator", "library", "futures", "_C", "_dynamo", "ao", "fx", "onnx"})  # fmt: skip
+_ROOMS = frozenset({"sparse", "nn", "optim", "utils", "func", "distributed", "distributions", "serialization",
+                    "models", "memory", "stores", "viz", "testing", "linalg", "special", "fft", "signal", "cuda",
+                    "cpu", "random", "kernels", "version", "datasets", "profiler", "amp", "jit", "hub", "masked",
+                    "monitor", "nested", "multiprocessing", "overrides", "types", "compiler", "accelerator",
+                    "library", "futures", "_C", "_dynamo", "ao", "fx", "onnx"})  # fmt: skip
 
 
 # Functions that are loaded when they are first asked for.
@@ -104,18 +125,15 @@ _FUNCTIONS |= dict.fromkeys(("Event", "Stream"), "rushlight.compat.streams")
 _FUNCTIONS |= dict.fromkeys(("PyTorchFileReader", "PyTorchFileWriter"), "rushlight.serialization.records")
 _FUNCTIONS |= {f"{kind}Type": "rushlight.compat.placeholders" for kind in _TYPES.split()}
 _FUNCTIONS |= dict.fromkeys(("ScriptFunction", "ScriptModule", "fork", "wait"), "rushlight.jit")
-_FUNCTIONS |= dict.fromkeys(
-    ("sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor", "sparse_csr_tensor"),
-    "rushlight.sparse.construct",
-)  # fmt: skip
+_FUNCTIONS |= dict.fromkeys(("sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_compressed_tensor",
+    "sparse_coo_tensor", "sparse_csc_tensor", "sparse_csr_tensor"), "rushlight.sparse.construct",)  # fmt: skip
 _FUNCTIONS |= dict.fromkeys(
     ("dsmm", "hsmm", "hspmm", "native_norm", "saddmm", "smm", "sspaddmm"), "rushlight.sparse.older"
 )
-_FUNCTIONS |= dict.fromkeys(
-    ("affine_grid_generator", "binary_cross_entropy_with_logits", "from_file", "gru", "has_cuda", "has_cudnn", "has_lapack",
-     "has_mkl", "has_mps", "has_openmp", "has_spectral", "is_warn_always_enabled", "lstm", "norm_except_dim", "rnn_relu", "rnn_tanh", "set_warn_always"),
-    "rushlight.compat.beneath",
-)  # fmt: skip
+_FUNCTIONS |= dict.fromkeys(("affine_grid_generator", "binary_cross_entropy_with_logits", "from_file", "gru",
+    "has_cuda", "has_cudnn", "has_lapack", "has_mkl", "has_mps", "has_openmp", "has_spectral",
+    "is_warn_always_enabled", "lstm", "norm_except_dim", "rnn_relu", "rnn_tanh", "set_warn_always"),
+    "rushlight.compat.beneath",)  # fmt: skip
 _FUNCTIONS |= dict.fromkeys(("eig", "lstsq", "matrix_rank", "solve", "symeig"), "rushlight.ops.python.removed")
 _FUNCTIONS["thread_safe_generator"] = "rushlight.random"
 _FUNCTIONS |= dict.fromkeys(("AcceleratorError", "OutOfMemoryError"), "rushlight.cuda")
@@ -138,31 +156,46 @@ _FUNCTIONS |= dict.fromkeys(
      "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum"),
     "rushlight.compat.rooms.top",
 )  # fmt: skip
-_FUNCTIONS |= dict.fromkeys(
-    ("_addmm_activation", "_compute_linear_combination", "_debug_has_internal_overlap", "_has_compatible_shallow_copy_type", "_int_mm", "_nnpack_available", "_scaled_mm", "_scaled_mm_v2", "_validate_sparse_coo_tensor_args", "_validate_sparse_compressed_tensor_args",
-     "_validate_sparse_csr_tensor_args", "_validate_sparse_csc_tensor_args", "_validate_sparse_bsr_tensor_args",
-     "_validate_sparse_bsc_tensor_args", "_weight_norm"),
-    "rushlight.compat.rooms.inner",
-)  # fmt: skip
+_FUNCTIONS |= dict.fromkeys(("_addmm_activation", "_compute_linear_combination", "_debug_has_internal_overlap",
+    "_has_compatible_shallow_copy_type", "_int_mm", "_nnpack_available", "_scaled_mm", "_scaled_mm_v2",
+    "_validate_sparse_coo_tensor_args", "_validate_sparse_compressed_tensor_args", "_validate_sparse_csr_tensor_args",
+    "_validate_sparse_csc_tensor_args", "_validate_sparse_bsr_tensor_args", "_validate_sparse_bsc_tensor_args",
+    "_weight_norm"), "rushlight.compat.rooms.inner",)  # fmt: skip
 _FUNCTIONS |= dict.fromkeys(
     ("_amp_foreach_non_finite_check_and_unscale_", "_amp_update_scale_"), "rushlight.amp.unscaling"
 )
 _FUNCTIONS["_disable_dynamo"] = "rushlight.compat.rooms.private._compile"
 _FUNCTIONS |= dict.fromkeys(("_segment_reduce", "lobpcg", "segment_reduce"), "rushlight.compat.segments")
 _FUNCTIONS |= dict.fromkeys(
-    (f"{kind}Storage" for kind in ("", "BFloat16", "Bool", "Byte", "Char", "ComplexDouble", "ComplexFloat", "Double", "Float", "Half", "Int",
-                                   "Long", "Short")),
+    (
+        f"{kind}Storage"
+        for kind in (
+            "",
+            "BFloat16",
+            "Bool",
+            "Byte",
+            "Char",
+            "ComplexDouble",
+            "ComplexFloat",
+            "Double",
+            "Float",
+            "Half",
+            "Int",
+            "Long",
+            "Short",
+        )
+    ),
     "rushlight.compat.rooms.storage",
-)  # fmt: skip
-_FUNCTIONS |= dict.fromkeys(
-    ("_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "_assert_scalar", "_assert_tensor_metadata", "_chunk_cat", "_convert_weight_to_int4pack_for_cpu", "_euclidean_dist", "_fft_c2c",
-     "_fft_c2r", "_fft_r2c", "_grouped_mm", "_index_put_impl_", "_is_all_true", "_is_any_true", "_linalg_check_errors", "_linalg_det", "_linalg_eigh",
-     "_linalg_slogdet", "_linalg_solve_ex", "_linalg_svd", "_log_softmax", "_log_softmax_backward_data", "_native_batch_norm_legit",
-     "_native_batch_norm_legit_no_training", "_prelu_kernel", "_safe_softmax", "_scaled_dot_product_flash_attention_for_cpu", "_softmax",
-     "_softmax_backward_data", "_trilinear", "_unique", "_unique2", "_unsafe_index", "_unsafe_index_put", "_unsafe_masked_index",
-     "_unsafe_masked_index_put_accumulate", "_weight_int4pack_mm_for_cpu", "_weight_int8pack_mm"),
-    "rushlight.library.aten",
-)  # fmt: skip
+)
+_FUNCTIONS |= dict.fromkeys(("_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "_assert_scalar",
+    "_assert_tensor_metadata", "_chunk_cat", "_convert_weight_to_int4pack_for_cpu", "_euclidean_dist", "_fft_c2c",
+    "_fft_c2r", "_fft_r2c", "_grouped_mm", "_index_put_impl_", "_is_all_true", "_is_any_true", "_linalg_check_errors",
+    "_linalg_det", "_linalg_eigh", "_linalg_slogdet", "_linalg_solve_ex", "_linalg_svd", "_log_softmax",
+    "_log_softmax_backward_data", "_native_batch_norm_legit", "_native_batch_norm_legit_no_training", "_prelu_kernel",
+    "_safe_softmax", "_scaled_dot_product_flash_attention_for_cpu", "_softmax", "_softmax_backward_data",
+    "_trilinear", "_unique", "_unique2", "_unsafe_index", "_unsafe_index_put", "_unsafe_masked_index",
+    "_unsafe_masked_index_put_accumulate", "_weight_int4pack_mm_for_cpu", "_weight_int8pack_mm"),
+    "rushlight.library.aten",)  # fmt: skip
 _FUNCTIONS |= dict.fromkeys(("cond", "while_loop"), "rushlight.compat.rooms._higher_order_ops.control_flow")
 _FUNCTIONS |= dict.fromkeys(
     ("_dirichlet_grad", "_sample_dirichlet", "_standard_gamma", "_standard_gamma_grad"),

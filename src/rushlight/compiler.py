@@ -9,8 +9,9 @@ from typing import Any, Self, TypeVar
 from rushlight._dynamo.backends.registry import get_default_backend, list_backends, set_default_backend
 from rushlight.compat.functions import compile
 
-__all__ = ["allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable", "get_default_backend",
-           "is_compiling", "is_dynamo_compiling", "is_exporting", "list_backends", "reset", "set_default_backend", "set_stance"]  # fmt: skip
+__all__ = ["allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable",
+           "get_default_backend", "is_compiling", "is_dynamo_compiling", "is_exporting", "list_backends", "reset",
+           "set_default_backend", "set_stance"]  # fmt: skip
 
 Thing = TypeVar("Thing")
 

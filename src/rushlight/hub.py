@@ -126,8 +126,15 @@ def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, pro
     raise _refuse_fetching("download_url_to_file", url, f"fetch it yourself, to {dst}")
 
 
-def load_state_dict_from_url(url: str, model_dir: str | None = None, map_location: object = None, progress: bool = True,
-                             check_hash: bool = False, file_name: str | None = None, weights_only: bool = False) -> Any:  # fmt: skip
+def load_state_dict_from_url(
+    url: str,
+    model_dir: str | None = None,
+    map_location: object = None,
+    progress: bool = True,
+    check_hash: bool = False,
+    file_name: str | None = None,
+    weights_only: bool = False,
+) -> Any:
     """`torch.load` of the file of this address that lies in `model_dir` already, by default checkpoints in the hub's folder.
 
     Raises NotImplementedError where it does not.

@@ -54,8 +54,10 @@ def _bytes_of(given: Any, device: object) -> object:
         raise RuntimeError(f"torch.UntypedStorage(): Expected a sequence type, but got {type(given).__name__}")
     wrong = next((item for item in given if not isinstance(item, int)), None)
     if wrong is not None:
-        raise RuntimeError("torch.UntypedStorage(): tried to construct a storage from a sequence "
-                           f"({type(given).__name__}), but one of the items was of type {type(wrong).__name__} instead of int")  # fmt: skip
+        raise RuntimeError(
+            "torch.UntypedStorage(): tried to construct a storage from a sequence "
+            f"({type(given).__name__}), but one of the items was of type {type(wrong).__name__} instead of int"
+        )
     return np.array([item & 255 for item in given], np.uint8)
 
 

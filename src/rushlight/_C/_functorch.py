@@ -61,9 +61,10 @@ def set_single_level_autograd_function_allowed(allowed: bool) -> None:
 
 
 absent.names(
-    globals(), "levels of torch.func are no wrappers of tensors here: use torch.func.vmap",
+    globals(),
+    "levels of torch.func are no wrappers of tensors here: use torch.func.vmap",
     "CFunctionalizeInterpreterPtr CGradInterpreterPtr CInterpreter CJvpInterpreterPtr CVmapInterpreterPtr DynamicLayer RandomnessType "
     "TransformType",
     "_add_batch_dim _remove_batch_dim _unwrap_for_grad _wrap_for_grad _vmap_decrement_nesting _vmap_increment_nesting get_interpreter_stack get_unwrapped "
     "peek_interpreter_stack pop_dynamic_layer_stack push_dynamic_layer_stack",
-)  # fmt: skip
+)

@@ -41,9 +41,9 @@ class HigherOrderOperator(abc.ABC):
     """An operator some of whose arguments are functions.  A subclass has `__call__`, which calls this class's.
 
     What it computes is registered by `py_impl`, for a key of dispatch, for a class of modes or for a class of tensors.  A call goes
-    to the kernel of the key Autograd, and within `torch._C._AutoDispatchBelowAutograd` to the innermost mode, to tensors whose class
-    has `__torch_dispatch__`, and to the kernel of the CPU or of CompositeExplicitAutograd.  Raises NotImplementedError where there
-    is none.
+    to the kernel of the key Autograd, and within `torch._C._AutoDispatchBelowAutograd` to the innermost mode, to
+    tensors whose class has `__torch_dispatch__`, and to the kernel of the CPU or of CompositeExplicitAutograd.
+    Raises NotImplementedError where there is none.
     """
 
     def __init__(self, name: str, *, cacheable: bool = False, supports_training_input_mutation: bool = False):

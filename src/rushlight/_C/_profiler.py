@@ -29,7 +29,8 @@ def symbolize_tracebacks(tracebacks: Sequence[CapturedTraceback]) -> list[list[d
 
 
 absent.names(
-    globals(), "profiles are of operators and their memory, not of how an engine in C++ ran them",
+    globals(),
+    "profiles are of operators and their memory, not of how an engine in C++ ran them",
     "ProfilerConfig RecordScope _EventType _ExtraFields_Allocation _ExtraFields_Backend _ExtraFields_Kineto _ExtraFields_OutOfMemory "
     "_ExtraFields_PyCCall _ExtraFields_PyCall _ExtraFields_TorchOp _ProfilerEvent _TensorMetadata",
-)  # fmt: skip
+)

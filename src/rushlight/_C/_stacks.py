@@ -12,9 +12,9 @@ from rushlight.utils._python_dispatch import _pop_mode as _pop_torch_dispatch_st
 from rushlight.utils._python_dispatch import _push_mode as _push_on_torch_dispatch_stack
 
 __all__ = ["_EnableTorchFunction", "_TorchFunctionState", "_get_dispatch_stack_at", "_get_torch_function_state",
-           "_is_torch_function_all_disabled", "_is_torch_function_enabled", "_len_torch_dispatch_stack", "_pop_torch_dispatch_stack",
-           "_pop_torch_function_stack", "_push_on_torch_dispatch_stack", "_push_on_torch_function_stack",
-           "_set_torch_function_state"]  # fmt: skip
+           "_is_torch_function_all_disabled", "_is_torch_function_enabled", "_len_torch_dispatch_stack",
+           "_pop_torch_dispatch_stack", "_pop_torch_function_stack", "_push_on_torch_dispatch_stack",
+           "_push_on_torch_function_stack", "_set_torch_function_state"]  # fmt: skip
 
 
 class _TorchFunctionState(enum.Enum):

@@ -10,9 +10,10 @@ from rushlight._dynamo import _trace_wrapped_higher_order_op, backends, config, 
 from rushlight._dynamo.backends.registry import list_backends, lookup_backend, register_backend
 from rushlight._dynamo.eval_frame import OptimizedModule, compiled, is_dynamo_supported
 
-__all__ = ["OptimizedModule", "_trace_wrapped_higher_order_op", "allow_in_graph", "assume_constant_result", "backends", "config", "disable",
-           "disallow_in_graph", "eval_frame", "exc", "forbid_in_graph", "graph_break", "is_compiling", "is_dynamo_supported", "list_backends",
-           "lookup_backend", "mark_dynamic", "mark_static", "mark_static_address", "maybe_mark_dynamic", "optimize", "register_backend", "reset", "run",
+__all__ = ["OptimizedModule", "_trace_wrapped_higher_order_op", "allow_in_graph", "assume_constant_result",
+           "backends", "config", "disable", "disallow_in_graph", "eval_frame", "exc", "forbid_in_graph",
+           "graph_break", "is_compiling", "is_dynamo_supported", "list_backends", "lookup_backend", "mark_dynamic",
+           "mark_static", "mark_static_address", "maybe_mark_dynamic", "optimize", "register_backend", "reset", "run",
            "utils"]  # fmt: skip
 absent.names(globals(), "nothing is captured here: programs run as they are", "", "explain export")
 

@@ -34,8 +34,13 @@ def _amp_foreach_non_finite_check_and_unscale_(self: Iterable[Tensor], found_inf
 
 
 def _amp_update_scale_(
-    self: Tensor, growth_tracker: Tensor, found_inf: Tensor, scale_growth_factor: float, scale_backoff_factor: float, growth_interval: int
-) -> Any:  # fmt: skip
+    self: Tensor,
+    growth_tracker: Tensor,
+    found_inf: Tensor,
+    scale_growth_factor: float,
+    scale_backoff_factor: float,
+    growth_interval: int,
+) -> Any:
     """The scale after a step, in place: smaller where `found_inf` is not 0, larger after `growth_interval` steps without.
 
     (1), (1) of int32 that counts those steps, (1) -> (1).  A scale that would not be finite stays.  Raises RuntimeError for other

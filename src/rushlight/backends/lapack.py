@@ -29,7 +29,8 @@ __all__ = [
 
 _LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}  # of the routines, by the character of a dtype
 # Names that builds give to a routine, and their integers.
-_SPELLINGS = (("scipy_{}_64_", ctypes.c_int64), ("{}_64_", ctypes.c_int64), ("scipy_{}_", ctypes.c_int32), ("{}_", ctypes.c_int32))  # fmt: skip
+_SPELLINGS = (("scipy_{}_64_", ctypes.c_int64), ("{}_64_", ctypes.c_int64), ("scipy_{}_", ctypes.c_int32), ("{}_",
+    ctypes.c_int32))  # fmt: skip
 
 
 @functools.cache
@@ -127,7 +128,8 @@ PANEL = 64  # columns that an inverse is made of at a time
 def lu_in_place(A: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], int] | None:
     """The packed factor in place of A (M, N), column-major; None where nothing was done.
 
-    Returns the rows exchanged, (min(M, N)) of the library's integers, counted from one, and 0 or which pivot is the first that is zero.
+    Returns the rows exchanged, (min(M, N)) of the library's integers, counted from one, and 0 or which pivot is the
+        first that is zero.
     """
     if not A.flags.f_contiguous or not has("getrf", A.dtype):
         return None

@@ -67,8 +67,14 @@ def begin(
     return [(watcher, watcher.begin(kind, what, inputs, statics)) for watcher in observers()]
 
 
-def end(tokens: list[tuple[Any, Any]], kind: int, what: Any, inputs: list[Array | None] | tuple[Any, ...] = (), statics: tuple[Any, ...] = (),
-        result: Any = None) -> None:  # fmt: skip
+def end(
+    tokens: list[tuple[Any, Any]],
+    kind: int,
+    what: Any,
+    inputs: list[Array | None] | tuple[Any, ...] = (),
+    statics: tuple[Any, ...] = (),
+    result: Any = None,
+) -> None:
     """Tell the observers that it ended, the last one first."""
     for watcher, token in reversed(tokens):
         watcher.end(kind, what, inputs, statics, token, result)

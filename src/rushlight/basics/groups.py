@@ -23,8 +23,16 @@ class ProcessGroup:
     which they met, if they did; group_name: by which all of them know it; group_desc: what it is for.
     """
 
-    def __init__(self, backend: str, channel: Any, ranks: Sequence[int] = (0,), timeout: float | None = None, store: Any = None, group_name: str = "",
-                 group_desc: str = "undefined") -> None:  # fmt: skip
+    def __init__(
+        self,
+        backend: str,
+        channel: Any,
+        ranks: Sequence[int] = (0,),
+        timeout: float | None = None,
+        store: Any = None,
+        group_name: str = "",
+        group_desc: str = "undefined",
+    ) -> None:
         self.backend, self.channel, self.ranks, self.timeout = backend, channel, tuple(ranks), timeout
         self.store, self.group_name, self.group_desc = store, group_name, group_desc
         named[group_name] = self

@@ -12,8 +12,9 @@ from rushlight.dispatch.named import Named, named
 from rushlight.storage import Storage
 from rushlight.tensor import layout
 
-__all__ = ["affine_grid_generator", "binary_cross_entropy_with_logits", "from_file", "gru", "has_cuda", "has_cudnn", "has_lapack",
-           "has_mkl", "has_mps", "has_openmp", "has_spectral", "is_warn_always_enabled", "lstm", "norm_except_dim", "rnn_relu", "rnn_tanh", "set_warn_always"]  # fmt: skip
+__all__ = ["affine_grid_generator", "binary_cross_entropy_with_logits", "from_file", "gru", "has_cuda", "has_cudnn",
+           "has_lapack", "has_mkl", "has_mps", "has_openmp", "has_spectral", "is_warn_always_enabled", "lstm",
+           "norm_except_dim", "rnn_relu", "rnn_tanh", "set_warn_always"]  # fmt: skip
 
 has_lapack = has_spectral = has_openmp = True  # NumPy brings the first two
 has_mkl = has_cuda = has_cudnn = has_mps = False
@@ -30,7 +31,9 @@ def binary_cross_entropy_with_logits(input: object, target: object, weight: obje
                                      reduction: int = 0) -> Any:  # fmt: skip
     """As the functional of that name.  reduction: 0 for none, 1 for the mean, 2 for the sum; else ValueError."""
     if reduction not in (0, 1, 2):
-        raise ValueError(f"binary_cross_entropy_with_logits(): reduction must be 0 (none), 1 (mean) or 2 (sum), got {reduction!r}")  # fmt: skip
+        raise ValueError(
+            f"binary_cross_entropy_with_logits(): reduction must be 0 (none), 1 (mean) or 2 (sum), got {reduction!r}"
+        )
     return functional.binary_cross_entropy_with_logits(input, target, weight, pos_weight=pos_weight,
                                                        reduction=REDUCTIONS[reduction])  # fmt: skip
 
@@ -44,8 +47,16 @@ def norm_except_dim(v: Any, pow: int = 2, dim: int = 0) -> Any:
     return named.norm(v, pow, others, keepdim=True) if others else named.norm(v.unsqueeze(-1), pow, -1)
 
 
-def from_file(filename: str, shared: bool | None = None, size: int | None = 0, *, dtype: dtype | None = None, layout: layout | None = None,
-              device: device | str | int | None = None, pin_memory: bool = False) -> Any:  # fmt: skip
+def from_file(
+    filename: str,
+    shared: bool | None = None,
+    size: int | None = 0,
+    *,
+    dtype: dtype | None = None,
+    layout: layout | None = None,
+    device: device | str | int | None = None,
+    pin_memory: bool = False,
+) -> Any:
     """A tensor on the bytes of a file.  -> (size), of the default dtype unless one is given
 
     shared: whether changes go to the file, which is made as long as needed.  Raises as `UntypedStorage.from_file`.

@@ -41,9 +41,20 @@ def compile(model: F, *, fullgraph: bool = False, dynamic: bool | None = None, b
             isolate_recompiles: bool = False, shapes_spec: object = None) -> F: ...  # fmt: skip
 
 
-def compile(model: Any = None, *, fullgraph: bool = False, dynamic: bool | None = None, backend: Any = None, mode: str | None = None,
-            options: dict[str, Any] | None = None, name: str | None = None, disable: bool = False, recompile_limit: int | None = None,
-            isolate_recompiles: bool = False, shapes_spec: object = None) -> Any:  # fmt: skip
+def compile(
+    model: Any = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: Any = None,
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+    name: str | None = None,
+    disable: bool = False,
+    recompile_limit: int | None = None,
+    isolate_recompiles: bool = False,
+    shapes_spec: object = None,
+) -> Any:
     """``model``, which runs as it is: there is nothing to compile to.  Without a model, a decorator that does the same.
 
     A module is in an ``OptimizedModule``, as in PyTorch: names of its parameters begin with ``_orig_mod.``.  With

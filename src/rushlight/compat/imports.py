@@ -1,8 +1,9 @@
 """``import torch`` resolved to rushlight: an import hook that gives the same module objects a second name.
 
 ``torch.nn.functional`` *is* ``rushlight.nn.functional``: a class found under both names is one class, so
-``isinstance`` and pickles agree; what has a name in PyTorch says that name of itself.  What scripts ask PyTorch's version for is decided by PyTorch's version: while the
-hook is there, ``__version__`` is the one of PyTorch that rushlight behaves as.
+``isinstance`` and pickles agree; what has a name in PyTorch says that name of itself.  What scripts ask PyTorch's
+version for is decided by PyTorch's version: while the hook is there, ``__version__`` is the one of PyTorch that
+rushlight behaves as.
 """
 
 import importlib

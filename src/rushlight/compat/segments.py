@@ -70,19 +70,36 @@ def segment_reduce(data: Any, reduce: str, *, lengths: Any = None, indices: obje
     return found / count if initial is None else named.where(count > 0, found / count.clamp(min=1), found)
 
 
-def lobpcg(A: Any, k: int | None = None, B: Any = None, X: Any = None, n: int | None = None, iK: object = None, niter: int | None = None,
-           tol: float | None = None, largest: bool | None = None, method: str | None = None, tracker: object = None,
-           ortho_iparams: object = None, ortho_fparams: object = None, ortho_bparams: object = None) -> tuple[Any, Any]:  # fmt: skip
+def lobpcg(
+    A: Any,
+    k: int | None = None,
+    B: Any = None,
+    X: Any = None,
+    n: int | None = None,
+    iK: object = None,
+    niter: int | None = None,
+    tol: float | None = None,
+    largest: bool | None = None,
+    method: str | None = None,
+    tracker: object = None,
+    ortho_iparams: object = None,
+    ortho_fparams: object = None,
+    ortho_bparams: object = None,
+) -> tuple[Any, Any]:
     """The `k` largest or smallest eigenvalues of symmetric matrices, and their eigenvectors.  A: (*, m, m) -> (*, k), (*, m, k)
 
-    B: (*, m, m), positive definite, of the generalized problem A x = lambda B x; X: (*, m, k), of which the number of columns counts;
-    largest: True unless given. All eigenvalues are computed by `torch.linalg.eigh`, exactly, so what says how to iterate has no effect.
+    B: (*, m, m), positive definite, of the generalized problem A x = lambda B x; X: (*, m, k), of which the number of
+    columns counts;
+    largest: True unless given. All eigenvalues are computed by `torch.linalg.eigh`, exactly, so what says how to
+        iterate has no effect.
     """
     A, B = (M if M is None or M.layout is strided else M.to_dense() for M in (A, B))
     k = (1 if X is None else X.shape[-1]) if k is None else k
     if A.shape[-1] < 3 * k:
-        raise ValueError(f"LOBPCG algorithm is not applicable when the number of A rows (={A.shape[-1]}) is smaller than 3 x the number of "
-                         f"requested eigenpairs (={k})")  # fmt: skip
+        raise ValueError(
+            f"LOBPCG algorithm is not applicable when the number of A rows (={A.shape[-1]}) is smaller than 3 x the number of "
+            f"requested eigenpairs (={k})"
+        )
     if B is None:
         values, vectors = linalg.eigh(A)
     else:

@@ -186,7 +186,8 @@ def rnnt_loss_forward(
     """The loss of a transducer and its gradient (Graves, Sequence Transduction with Recurrent Neural Networks, arXiv:1211.3711).
 
     logits: (N, T, U, C); targets: (N, U - 1); lengths: (N).  clamp: what gradients are at most, if it is above 0; fused: whether
-    logits are no logarithms of probabilities yet.  Returns losses (N), gradients (N, T, U, C).  Raises RuntimeError for other shapes.
+    logits are no logarithms of probabilities yet.  Returns losses (N), gradients (N, T, U, C).  Raises RuntimeError
+    for other shapes.
     """
     if logits.dim() != 4 or tuple(targets.shape) != (logits.size(0), logits.size(2) - 1):
         raise RuntimeError(

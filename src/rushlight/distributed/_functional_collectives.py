@@ -20,9 +20,10 @@ from rushlight.distributed.device_mesh import DeviceMesh
 from rushlight.distributed.group import member
 from rushlight.tensor import Tensor
 
-__all__ = ["all_gather_into_tensor_coalesced", "all_gather_tensor", "all_gather_tensor_autograd", "all_gather_tensor_inplace", "all_reduce",
-           "all_reduce_coalesced", "all_reduce_inplace", "all_to_all_inplace", "all_to_all_single", "all_to_all_single_autograd", "broadcast",
-           "permute_tensor", "reduce_scatter_tensor", "reduce_scatter_tensor_autograd", "reduce_scatter_tensor_coalesced",
+__all__ = ["all_gather_into_tensor_coalesced", "all_gather_tensor", "all_gather_tensor_autograd",
+           "all_gather_tensor_inplace", "all_reduce", "all_reduce_coalesced", "all_reduce_inplace",
+           "all_to_all_inplace", "all_to_all_single", "all_to_all_single_autograd", "broadcast", "permute_tensor",
+           "reduce_scatter_tensor", "reduce_scatter_tensor_autograd", "reduce_scatter_tensor_coalesced",
            "reduce_scatter_tensor_inplace", "wait_tensor"]  # fmt: skip
 
 
@@ -202,8 +203,13 @@ def reduce_scatter_tensor_autograd(
     return _Scattered.apply(self, op, scatter_dim, group_of(group))  # type: ignore[no-any-return]
 
 
-def all_to_all_single_autograd(self: Tensor, output_split_sizes: Sequence[int] | None, input_split_sizes: Sequence[int] | None, group: Any,
-                               tag: str = "") -> Tensor:  # fmt: skip
+def all_to_all_single_autograd(
+    self: Tensor,
+    output_split_sizes: Sequence[int] | None,
+    input_split_sizes: Sequence[int] | None,
+    group: Any,
+    tag: str = "",
+) -> Tensor:
     """As `all_to_all_single`, with gradients."""
     return _Exchanged.apply(self, output_split_sizes, input_split_sizes, group_of(group))  # type: ignore[no-any-return]
 
@@ -214,8 +220,15 @@ def all_gather_tensor_inplace(output_tensor: Tensor, input_tensor: Tensor, group
     return output_tensor.copy_(all_gather_tensor(input_tensor, gather_dim, group))
 
 
-def reduce_scatter_tensor_inplace(output: Tensor, input: Tensor, op: str | ReduceOp = "sum", group: Any = None, async_op: bool = False,
-                                  scatter_dim: int = 0, tag: str = "") -> Tensor:  # fmt: skip
+def reduce_scatter_tensor_inplace(
+    output: Tensor,
+    input: Tensor,
+    op: str | ReduceOp = "sum",
+    group: Any = None,
+    async_op: bool = False,
+    scatter_dim: int = 0,
+    tag: str = "",
+) -> Tensor:
     """As `reduce_scatter_tensor`, written into a tensor."""
     return output.copy_(reduce_scatter_tensor(input, op, scatter_dim, group))
 
@@ -227,8 +240,15 @@ def all_reduce_inplace(
     return tensor.copy_(all_reduce(tensor, op, group))
 
 
-def all_to_all_inplace(output: Tensor, input: Tensor, output_split_sizes: Any = None, input_split_sizes: Any = None, group: Any = None,
-                       async_op: bool = False, tag: str = "") -> Tensor:  # fmt: skip
+def all_to_all_inplace(
+    output: Tensor,
+    input: Tensor,
+    output_split_sizes: Any = None,
+    input_split_sizes: Any = None,
+    group: Any = None,
+    async_op: bool = False,
+    tag: str = "",
+) -> Tensor:
     """As `all_to_all_single`, written into a tensor."""
     return output.copy_(all_to_all_single(input, output_split_sizes, input_split_sizes, group))
 
@@ -241,5 +261,6 @@ all_gather_single_coalesced, reduce_scatter_single_coalesced = (
     reduce_scatter_tensor_coalesced,
 )
 all_gather_inplace = all_gather_tensor_inplace
-__all__ += ["all_gather_inplace", "all_gather_single", "all_gather_single_autograd", "all_gather_single_coalesced", "reduce_scatter_single",
-            "reduce_scatter_single_autograd", "reduce_scatter_single_coalesced"]  # fmt: skip
+__all__ += ["all_gather_inplace", "all_gather_single", "all_gather_single_autograd", "all_gather_single_coalesced",
+            "reduce_scatter_single", "reduce_scatter_single_autograd",
+            "reduce_scatter_single_coalesced"]  # fmt: skip

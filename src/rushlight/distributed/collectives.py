@@ -23,8 +23,9 @@ from rushlight.distributed.wire import Place, moved, readable
 from rushlight.distributed.work import Work
 from rushlight.tensor import Tensor
 
-__all__ = ["ReduceOp", "Work", "all_gather", "all_gather_into_tensor", "all_gather_single", "all_reduce", "all_to_all", "all_to_all_single", "barrier",
-           "broadcast", "gather", "reduce", "reduce_op", "reduce_scatter", "reduce_scatter_single", "reduce_scatter_tensor", "scatter"]  # fmt: skip
+__all__ = ["ReduceOp", "Work", "all_gather", "all_gather_into_tensor", "all_gather_single", "all_reduce",
+           "all_to_all", "all_to_all_single", "barrier", "broadcast", "gather", "reduce", "reduce_op",
+           "reduce_scatter", "reduce_scatter_single", "reduce_scatter_tensor", "scatter"]  # fmt: skip
 
 
 class ReduceOp(enum.Enum):
@@ -42,8 +43,10 @@ def check(name: str, *tensors: object) -> None:
     """Raises TypeError for what is no tensor."""
     for tensor in tensors:
         if not isinstance(tensor, Tensor):
-            raise TypeError(f"{name}: Invalid function argument. Expected parameter `tensor` of type torch.Tensor but got {type(tensor)} "
-                            "instead.")  # fmt: skip
+            raise TypeError(
+                f"{name}: Invalid function argument. Expected parameter `tensor` of type torch.Tensor but got {type(tensor)} "
+                "instead."
+            )
 
 
 def chosen(name: str, op: ReduceOp, dtype: dtype) -> str:
@@ -182,8 +185,14 @@ def _reduced(
     return run(name, group, begin, after, async_op, tensor, op.name, root)
 
 
-def reduce(tensor: Tensor, dst: int | None = None, op: ReduceOp = ReduceOp.SUM, group: ProcessGroup | None = None, async_op: bool = False,
-           group_dst: int | None = None) -> Work | None:  # fmt: skip
+def reduce(
+    tensor: Tensor,
+    dst: int | None = None,
+    op: ReduceOp = ReduceOp.SUM,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+    group_dst: int | None = None,
+) -> Work | None:
     """As `all_reduce`, for the process `dst` alone."""
     if outside(group):
         return None
@@ -288,8 +297,14 @@ def put(output: Tensor, part: Array) -> None:
     place.put()
 
 
-def gather(tensor: Tensor, gather_list: list[Tensor] | None = None, dst: int | None = None, group: ProcessGroup | None = None, async_op: bool = False,
-           group_dst: int | None = None) -> Work | None:  # fmt: skip
+def gather(
+    tensor: Tensor,
+    gather_list: list[Tensor] | None = None,
+    dst: int | None = None,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+    group_dst: int | None = None,
+) -> Work | None:
     """As `all_gather`, for the process `dst` alone."""
     if outside(group):
         return None
@@ -312,8 +327,14 @@ def gather(tensor: Tensor, gather_list: list[Tensor] | None = None, dst: int | N
     )
 
 
-def scatter(tensor: Tensor, scatter_list: Sequence[Tensor] | None = None, src: int | None = None, group: ProcessGroup | None = None, async_op: bool = False,
-            group_src: int | None = None) -> Work | None:  # fmt: skip
+def scatter(
+    tensor: Tensor,
+    scatter_list: Sequence[Tensor] | None = None,
+    src: int | None = None,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+    group_src: int | None = None,
+) -> Work | None:
     """Write this process's tensor of the list of process `src` into `tensor`."""
     if outside(group):
         return None
@@ -414,8 +435,14 @@ def all_to_all(
     )
 
 
-def all_to_all_single(output: Tensor, input: Tensor, output_split_sizes: Sequence[int] | None = None, input_split_sizes: Sequence[int] | None = None,
-                      group: ProcessGroup | None = None, async_op: bool = False) -> Work | None:  # fmt: skip
+def all_to_all_single(
+    output: Tensor,
+    input: Tensor,
+    output_split_sizes: Sequence[int] | None = None,
+    input_split_sizes: Sequence[int] | None = None,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+) -> Work | None:
     """Send each process its part of a tensor: equal parts of the first dimension, or those of the sizes given."""
     if outside(group):
         return None

@@ -15,8 +15,9 @@ from rushlight.distributed.collectives import reduce_scatter_tensor as _reduce_s
 from rushlight.distributed.constants import default_pg_timeout
 from rushlight.distributed.group import get_global_rank
 
-__all__ += ["_CoalescingManager", "_all_gather_base", "_coalescing_manager", "_get_default_group", "_get_default_store", "_get_global_rank", "_rank_not_in_group",
-            "_reduce_scatter_base", "default_pg_timeout"]  # fmt: skip
+__all__ += ["_CoalescingManager", "_all_gather_base", "_coalescing_manager", "_get_default_group",
+            "_get_default_store", "_get_global_rank", "_rank_not_in_group", "_reduce_scatter_base",
+            "default_pg_timeout"]  # fmt: skip
 
 _TORCHCOMM_AVAILABLE = False  # nor another package that carries messages
 

@@ -330,8 +330,14 @@ def _part(
     )
 
 
-def split_group(parent_pg: ProcessGroup | None = None, split_ranks: Sequence[Sequence[int]] | None = None, timeout: timedelta | None = None, pg_options: object = None,
-                group_desc: str | None = None, backend: str | None = None) -> ProcessGroup | None:  # fmt: skip
+def split_group(
+    parent_pg: ProcessGroup | None = None,
+    split_ranks: Sequence[Sequence[int]] | None = None,
+    timeout: timedelta | None = None,
+    pg_options: object = None,
+    group_desc: str | None = None,
+    backend: str | None = None,
+) -> ProcessGroup | None:
     """The one of several groups without common members that this process is in, None in none; all of the parent call this.
 
     split_ranks: for each group the numbers of its processes within the parent.  Raises ValueError where there is no list, and
@@ -351,8 +357,13 @@ def split_group(parent_pg: ProcessGroup | None = None, split_ranks: Sequence[Seq
     )
 
 
-def new_subgroups_by_enumeration(ranks_per_subgroup_list: Sequence[Sequence[int]], timeout: timedelta | None = None, backend: str | None = None,
-                                 pg_options: object = None, group_desc: str | None = None) -> tuple[Any, list[Any]]:  # fmt: skip
+def new_subgroups_by_enumeration(
+    ranks_per_subgroup_list: Sequence[Sequence[int]],
+    timeout: timedelta | None = None,
+    backend: str | None = None,
+    pg_options: object = None,
+    group_desc: str | None = None,
+) -> tuple[Any, list[Any]]:
     """Groups without common members: that of this process, None in none, and all of them; all processes call this.
 
     ranks_per_subgroup_list: for each group its ranks.  Raises ValueError for an empty list, and for a rank that occurs twice.
@@ -371,8 +382,14 @@ def new_subgroups_by_enumeration(ranks_per_subgroup_list: Sequence[Sequence[int]
     return next((g for g, some in zip(found, lists, strict=True) if get_rank() in some), None), found
 
 
-def new_subgroups(group_size: int | None = None, group: ProcessGroup | None = None, timeout: timedelta | None = None, backend: str | None = None,
-                  pg_options: object = None, group_desc: str | None = None) -> tuple[Any, list[Any]]:  # fmt: skip
+def new_subgroups(
+    group_size: int | None = None,
+    group: ProcessGroup | None = None,
+    timeout: timedelta | None = None,
+    backend: str | None = None,
+    pg_options: object = None,
+    group_desc: str | None = None,
+) -> tuple[Any, list[Any]]:
     """Groups of `group_size` processes each, in the order of their ranks: that of this process, and all of them.
 
     group: whose processes are dealt, the default group if None.  Raises ValueError for a size that does not divide their number.

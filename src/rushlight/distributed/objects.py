@@ -48,8 +48,13 @@ def all_gather_object(object_list: list[Any], obj: object, group: ProcessGroup |
     object_list[:] = exchanged("all_gather_object", obj, used)
 
 
-def gather_object(obj: object, object_gather_list: list[Any] | None = None, dst: int | None = None, group: ProcessGroup | None = None,
-                  group_dst: int | None = None) -> None:  # fmt: skip
+def gather_object(
+    obj: object,
+    object_gather_list: list[Any] | None = None,
+    dst: int | None = None,
+    group: ProcessGroup | None = None,
+    group_dst: int | None = None,
+) -> None:
     """As `all_gather_object`, for the process `dst` alone."""
     if outside(group):
         return
@@ -75,8 +80,13 @@ def _sent(name: str, obj: object, group: ProcessGroup, root: int) -> Any:
     return obj if group.rank() == root or not room.size else pickle.loads(room.tobytes())
 
 
-def broadcast_object_list(object_list: list[Any], src: int | None = None, group: Any = None, device: device | str | int | None = None,
-                          group_src: int | None = None) -> None:  # fmt: skip
+def broadcast_object_list(
+    object_list: list[Any],
+    src: int | None = None,
+    group: Any = None,
+    device: device | str | int | None = None,
+    group_src: int | None = None,
+) -> None:
     """Replace the objects of a list by those of process `src`."""
     if outside(group):
         return
@@ -108,8 +118,14 @@ def scatter_object_list(
     output[0] = _sent("scatter_object_list", input, used, root)[used.rank()]
 
 
-def send_object_list(object_list: list[Any], dst: int | None = None, group: ProcessGroup | None = None, device: device | str | int | None = None,
-                     group_dst: int | None = None, use_batch: bool = False) -> None:  # fmt: skip
+def send_object_list(
+    object_list: list[Any],
+    dst: int | None = None,
+    group: ProcessGroup | None = None,
+    device: device | str | int | None = None,
+    group_dst: int | None = None,
+    use_batch: bool = False,
+) -> None:
     """Send the objects of a list to process `dst`, which calls `recv_object_list`.  Raises ValueError for no other process."""
     if outside(group):
         return
@@ -118,8 +134,14 @@ def send_object_list(object_list: list[Any], dst: int | None = None, group: Proc
         send(wrap(part), dst, group, group_dst=group_dst)
 
 
-def recv_object_list(object_list: list[Any], src: int | None = None, group: ProcessGroup | None = None, device: device | str | int | None = None,
-                     group_src: int | None = None, use_batch: bool = False) -> int:  # fmt: skip
+def recv_object_list(
+    object_list: list[Any],
+    src: int | None = None,
+    group: ProcessGroup | None = None,
+    device: device | str | int | None = None,
+    group_src: int | None = None,
+    use_batch: bool = False,
+) -> int:
     """Replace the objects of a list by those that process `src`, or any, sends; the number of the sender, -1 outside the group.
 
     Raises ValueError where the other list has another number of objects.

@@ -178,8 +178,8 @@ class Ready:
 class Reducer:
     """Averages the gradients of `params` (by name) over a group, from hooks of theirs.
 
-    caps: bytes of buckets, see `dealt`; unused: whether parameters may get no gradient on some processes; views: whether `.grad` becomes a
-    view of its bucket; sparse: parameters whose gradients are sparse, by id.
+    caps: bytes of buckets, see `dealt`; unused: whether parameters may get no gradient on some processes; views:
+    whether `.grad` becomes a view of its bucket; sparse: parameters whose gradients are sparse, by id.
     """
 
     def __init__(

@@ -17,10 +17,24 @@ def parsed(argv: Sequence[str] | None) -> argparse.Namespace:
     """The command line, as far as it means something for one process; other options are taken and have no effect."""
     parser = argparse.ArgumentParser(prog="torchrun", description="Start a training script with a process group.")
     parser.add_argument("-n", "--nproc-per-node", "--nproc_per_node", default="1")
-    for name, usual in (("nnodes", "1"), ("node-rank", "0"), ("master-addr", "localhost"),
-                        ("master-port", "29500"), ("rdzv-id", "none"), ("rdzv-backend", ""), ("rdzv-endpoint", ""),
-                        ("rdzv-conf", ""), ("max-restarts", "0"), ("monitor-interval", "0.1"), ("start-method", "spawn"),
-                        ("role", "default"), ("log-dir", ""), ("redirects", "0"), ("tee", "0"), ("local-ranks-filter", "")):  # fmt: skip
+    for name, usual in (
+        ("nnodes", "1"),
+        ("node-rank", "0"),
+        ("master-addr", "localhost"),
+        ("master-port", "29500"),
+        ("rdzv-id", "none"),
+        ("rdzv-backend", ""),
+        ("rdzv-endpoint", ""),
+        ("rdzv-conf", ""),
+        ("max-restarts", "0"),
+        ("monitor-interval", "0.1"),
+        ("start-method", "spawn"),
+        ("role", "default"),
+        ("log-dir", ""),
+        ("redirects", "0"),
+        ("tee", "0"),
+        ("local-ranks-filter", ""),
+    ):
         parser.add_argument(f"--{name}", f"--{name.replace('-', '_')}", default=usual)
     parser.add_argument("--standalone", action="store_true", help="on this machine alone")
     parser.add_argument("-m", "--module", action="store_true", help="the script is the name of a module")

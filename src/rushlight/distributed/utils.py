@@ -23,12 +23,16 @@ def _verify_param_shape_across_processes(
     all_gather_object(found, mine, process_group)
     for rank, theirs in enumerate(found):
         if len(theirs) != len(mine):
-            raise RuntimeError(f"DDP expects same model across all ranks, but rank {process_group.rank()} has {len(mine)} params, while rank {rank} has "
-                               f"{len(theirs)}")  # fmt: skip
+            raise RuntimeError(
+                f"DDP expects same model across all ranks, but rank {process_group.rank()} has {len(mine)} params, while rank {rank} has "
+                f"{len(theirs)}"
+            )
         for i, (here, there) in enumerate(zip(mine, theirs, strict=True)):
             if here != there:
-                raise RuntimeError(f"params[{i}] in this process with sizes {list(here)} appears not to match sizes of the same param in process {rank}: "
-                                   f"{list(there)}")  # fmt: skip
+                raise RuntimeError(
+                    f"params[{i}] in this process with sizes {list(here)} appears not to match sizes of the same param in process {rank}: "
+                    f"{list(there)}"
+                )
 
 
 def _sync_module_states(

@@ -51,7 +51,8 @@ class Place:
             settle(self.tensor._held)
             self.array = self.tensor._held
         elif self.wide:
-            self.array = held.astype(np.int64 if held.dtype.kind == "b" else np.complex64 if held.dtype.kind == "W" else np.float32, order="C")  # fmt: skip
+            self.array = held.astype(np.int64 if held.dtype.kind == "b" else np.complex64 if held.dtype.kind == "W" else np.float32,
+                order="C")  # fmt: skip
         else:
             self.array = np.array(held, order="C") if read else np.empty(held.shape, held.dtype)
 

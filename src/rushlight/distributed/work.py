@@ -24,7 +24,8 @@ PAUSE = 0.0001  # seconds between questions after that
 class Pending:
     """A request that is asked whether it is done, by whoever waits and by the thread that sees to progress.
 
-    It holds nothing but the request, and that what it reads and writes until it is done.  event: a name and shapes, for who observes
+    It holds nothing but the request, and that what it reads and writes until it is done.  event: a name and shapes,
+        for who observes
     """
 
     __slots__ = ("done", "error", "lock", "request", "status", "tell")
@@ -69,8 +70,15 @@ class Work:
     where MPI says from whom a message came; event: the name and the shapes that profiles have of it, else "mpi:" and `what`.
     """
 
-    def __init__(self, request: Any = None, after: Callable[[], None] | None = None, what: str = "",
-                 timeout: float | None = None, status: Any = None, event: tuple[str, list[list[int]]] | None = None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        request: Any = None,
+        after: Callable[[], None] | None = None,
+        what: str = "",
+        timeout: float | None = None,
+        status: Any = None,
+        event: tuple[str, list[list[int]]] | None = None,
+    ) -> None:
         self._after, self._what, self._timeout, self._status = after, what, timeout, status
         self._pending = Pending(request, status, event or ((f"mpi:{what}", []) if what else None))
         if request is None:

@@ -54,8 +54,11 @@ def to_folder(module: GraphModule, folder: str | os.PathLike[str], module_name: 
     save(module.state_dict(), state)
     code = module._graph.python_code("self")
     lines = ["super().__init__()", *(_member(place, name, child) for name, child in module.named_children())]
-    lines += [f"self.register_buffer({name!r}, torch.empty({list(b.shape)}, dtype={b.dtype}))" for name, b in module._buffers.items()
-              if b is not None]  # fmt: skip
+    lines += [
+        f"self.register_buffer({name!r}, torch.empty({list(b.shape)}, dtype={b.dtype}))"
+        for name, b in module._buffers.items()
+        if b is not None
+    ]
     lines += [f"self.{name} = torch.nn.Parameter(torch.empty({list(p.shape)}, dtype={p.dtype}), {p.requires_grad})"
               for name, p in module._parameters.items() if p is not None]  # fmt: skip
     lines.append(f"self.load_state_dict(torch.load({str(state)!r}))")

@@ -156,12 +156,20 @@ class Graph:
     def get_attr(self, qualified_name: str, type_expr: object = None) -> Node:
         """A parameter, buffer or other attribute of the module, by its path; one that the module lacks is warned of."""
         if self.owning_module is not None and not there(self.owning_module, qualified_name):
-            caller.warn("Attempted to insert a get_attr Node with no underlying reference in the owning GraphModule! "
-                        f"It has no {qualified_name}: give it one by add_submodule, register_parameter or register_buffer")  # fmt: skip
+            caller.warn(
+                "Attempted to insert a get_attr Node with no underlying reference in the owning GraphModule! "
+                f"It has no {qualified_name}: give it one by add_submodule, register_parameter or register_buffer"
+            )
         return self.create_node("get_attr", qualified_name, type_expr=type_expr)
 
-    def call_function(self, the_function: Callable[..., Any], args: tuple[Any, ...] | None = None, kwargs: dict[str, Any] | None = None, type_expr: object = None,
-                      name: str | None = None) -> Node:  # fmt: skip
+    def call_function(
+        self,
+        the_function: Callable[..., Any],
+        args: tuple[Any, ...] | None = None,
+        kwargs: dict[str, Any] | None = None,
+        type_expr: object = None,
+        name: str | None = None,
+    ) -> Node:
         """A call of a function."""
         return self.create_node("call_function", the_function, args, kwargs, name, type_expr)
 

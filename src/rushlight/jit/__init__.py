@@ -24,10 +24,11 @@ from rushlight.jit.settings import (
 )
 from rushlight.nn.modules.module import Module
 
-__all__ = ["Attribute", "Error", "Final", "Future", "RecursiveScriptModule", "ScriptFunction", "ScriptModule", "TracerWarning", "annotate", "enable_onednn_fusion",
-           "export", "export_opnames", "fork", "freeze", "ignore", "interface", "is_scripting", "is_tracing", "isinstance", "load",
-           "onednn_fusion_enabled", "optimize_for_inference", "save", "script", "script_if_tracing", "script_method",
-           "set_fusion_strategy", "strict_fusion", "trace", "trace_module", "unused", "wait"]  # fmt: skip
+__all__ = ["Attribute", "Error", "Final", "Future", "RecursiveScriptModule", "ScriptFunction", "ScriptModule",
+           "TracerWarning", "annotate", "enable_onednn_fusion", "export", "export_opnames", "fork", "freeze",
+           "ignore", "interface", "is_scripting", "is_tracing", "isinstance", "load", "onednn_fusion_enabled",
+           "optimize_for_inference", "save", "script", "script_if_tracing", "script_method", "set_fusion_strategy",
+           "strict_fusion", "trace", "trace_module", "unused", "wait"]  # fmt: skip
 
 Thing = TypeVar("Thing")
 Result = TypeVar("Result")

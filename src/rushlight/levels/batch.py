@@ -177,7 +177,8 @@ class BatchedArray:
 def everything(array: Any) -> Any:
     """An array, or the values of all samples in dimensions in front: for checks that raise where any is wrong.
 
-    Nothing, of a tensor whose class has ``__torch_dispatch__``, since what that calls looks at what it holds, and on the device meta.
+    Nothing, of a tensor whose class has ``__torch_dispatch__``, since what that calls looks at what it holds, and on
+    the device meta.
     """
     if type(array) is not BatchedArray:
         return np.empty((0,) * max(array.ndim, 1), array.dtype) if getattr(array, "unread", False) else array

@@ -14,9 +14,10 @@ from rushlight.library.operators import Declared, DeclaredPacket
 from rushlight.library.schema import infer_schema, parsed
 from rushlight.library.tags import as_tags
 
-__all__ = ["CustomOpDef", "Library", "OpCheckError", "_scoped_library", "custom_op", "define", "fallthrough_kernel", "get_ctx", "impl", "impl_abstract",
-           "infer_schema", "opcheck", "register_autocast", "register_autograd", "register_fake", "register_kernel",
-           "register_torch_dispatch", "register_vmap", "triton_op", "wrap_triton"]  # fmt: skip
+__all__ = ["CustomOpDef", "Library", "OpCheckError", "_scoped_library", "custom_op", "define", "fallthrough_kernel",
+           "get_ctx", "impl", "impl_abstract", "infer_schema", "opcheck", "register_autocast", "register_autograd",
+           "register_fake", "register_kernel", "register_torch_dispatch", "register_vmap", "triton_op",
+           "wrap_triton"]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
 _defined: set[str] = set()  # namespaces that a Library of the kind DEF has

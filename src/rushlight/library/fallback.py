@@ -28,9 +28,11 @@ def _set_autograd_fallback_mode(mode: str) -> None:
 
 def told(name: str, *grads: object) -> None:
     """Warn of a gradient that comes to a result of an operator."""
-    warn(f"{name}: an autograd kernel was not registered to the Autograd key(s) but we are trying to backprop through it: what comes from "
-         "above goes on as its kernel recorded it, or nowhere. Register a formula with torch.library.register_autograd, or a function that "
-         "computes it of operators for CompositeImplicitAutograd.")  # fmt: skip
+    warn(
+        f"{name}: an autograd kernel was not registered to the Autograd key(s) but we are trying to backprop through it: what comes from "
+        "above goes on as its kernel recorded it, or nowhere. Register a formula with torch.library.register_autograd, or a function that "
+        "computes it of operators for CompositeImplicitAutograd."
+    )
 
 
 class Untracked(Function):

@@ -100,11 +100,11 @@ class Aten(Namespace):
 # Operators between processes, by name alone: keys of tables; `torch.distributed` computes what they stand for.
 COLLECTIVES = {
     "_c10d_functional": "all_gather_into_tensor all_gather_into_tensor_coalesced all_reduce all_reduce_ all_reduce_coalesced "
-                        "all_to_all_single broadcast broadcast_ reduce_scatter_tensor reduce_scatter_tensor_coalesced wait_tensor _wrap_tensor_autograd",
+    "all_to_all_single broadcast broadcast_ reduce_scatter_tensor reduce_scatter_tensor_coalesced wait_tensor _wrap_tensor_autograd",
     "c10d_functional": "all_gather_into_tensor all_reduce all_to_all_single broadcast reduce_scatter_tensor wait_tensor",
     "c10d": "_allgather_base_ _reduce_scatter_base_ allgather_ allgather_into_tensor_coalesced_ allreduce_ alltoall_ alltoall_base_ "
-            "barrier broadcast_ gather_ recv_ reduce_ reduce_scatter_ scatter_ send",
-}  # fmt: skip
+    "barrier broadcast_ gather_ recv_ reduce_ reduce_scatter_ scatter_ send",
+}
 
 
 class Collectives(Namespace):

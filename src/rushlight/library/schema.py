@@ -314,13 +314,17 @@ def parameter_text(
     if kind.startswith("Tensor"):
         kind = kind if written is False else f"Tensor(a{number}!){kind[6:]}"
     elif written is True:
-        raise ValueError(f"infer_schema(func): Parameter {parameter.name} is in mutable_args but only Tensors or collections of Tensors "
-                         f"can be mutated. Got func with signature {signature}")  # fmt: skip
+        raise ValueError(
+            f"infer_schema(func): Parameter {parameter.name} is in mutable_args but only Tensors or collections of Tensors "
+            f"can be mutated. Got func with signature {signature}"
+        )
     if parameter.default is parameter.empty:
         return f"{kind} {parameter.name}"
     if not isinstance(parameter.default, int | float | str | dtype | device | None):
-        raise ValueError(f"infer_schema(func): Parameter {parameter.name} has an unsupported default value type "
-                         f"{type(parameter.default)}: give None, and take it inside. Got func with signature {signature}")  # fmt: skip
+        raise ValueError(
+            f"infer_schema(func): Parameter {parameter.name} has an unsupported default value type "
+            f"{type(parameter.default)}: give None, and take it inside. Got func with signature {signature}"
+        )
     return f"{kind} {parameter.name}={shown(parameter.default)}"
 
 

@@ -245,8 +245,15 @@ def median(
     return _filled(x, mask, math.nan).nanmedian(dim, keepdim).values
 
 
-def norm(input: Tensor, ord: float | None = 2.0, dim: int | Sequence[int] | None = None, *, keepdim: bool = False, dtype: dtype | None = None,
-         mask: Tensor | None = None) -> Tensor:  # fmt: skip
+def norm(
+    input: Tensor,
+    ord: float | None = 2.0,
+    dim: int | Sequence[int] | None = None,
+    *,
+    keepdim: bool = False,
+    dtype: dtype | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
     """Vector norm of order `ord` over `dim` of the elements where `mask` is True.  (*) -> (*)"""
     x = _as(input, dtype)
     order = 2.0 if ord is None else ord
@@ -272,14 +279,30 @@ def _variance(input: Any, dim: Any, unbiased: Any, correction: Any, keepdim: boo
     return found / (named.maximum(many - by, named.zeros_like(many)) if by else many)
 
 
-def var(input: Tensor, dim: int | Sequence[int] | None = None, unbiased: bool | None = None, *, correction: float | None = None, keepdim: bool = False,
-        dtype: dtype | None = None, mask: Tensor | None = None) -> Tensor:  # fmt: skip
+def var(
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    unbiased: bool | None = None,
+    *,
+    correction: float | None = None,
+    keepdim: bool = False,
+    dtype: dtype | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
     """Variance over `dim` of the elements where `mask` is True.  (*) -> (*)"""
     return _variance(input, dim, unbiased, correction, keepdim, dtype, mask)
 
 
-def std(input: Tensor, dim: int | Sequence[int] | None = None, unbiased: bool | None = None, *, correction: float | None = None, keepdim: bool = False,
-        dtype: dtype | None = None, mask: Tensor | None = None) -> Tensor:  # fmt: skip
+def std(
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    unbiased: bool | None = None,
+    *,
+    correction: float | None = None,
+    keepdim: bool = False,
+    dtype: dtype | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
     """Standard deviation over `dim` of the elements where `mask` is True.  (*) -> (*)"""
     return _variance(input, dim, unbiased, correction, keepdim, dtype, mask).sqrt()
 

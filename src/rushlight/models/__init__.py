@@ -21,7 +21,7 @@ from rushlight.models.weights import get_weight as get_weight
 from rushlight.models.weights import list_models as list_models
 
 if not TYPE_CHECKING:  # what reads types knows what a * brings
-    __all__ = ["Weights", "WeightsEnum", "get_model", "get_model_builder", "get_model_weights", "get_weight", "language", "list_models",
-               "resnet", "vision_transformer"]  # fmt: skip
+    __all__ = ["Weights", "WeightsEnum", "get_model", "get_model_builder", "get_model_weights", "get_weight",
+               "language", "list_models", "resnet", "vision_transformer"]  # fmt: skip
     __all__ += resnet.__all__
     __all__ += vision_transformer.__all__

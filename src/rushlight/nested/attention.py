@@ -13,12 +13,20 @@ from rushlight.tensor import Tensor, strided
 F: Any = Named("nn.functional")
 
 
-def scaled_dot_product_attention(query: Nested, key: Nested, value: Nested, attn_mask: Tensor | None = None,
-                                 dropout_p: float = 0.0, is_causal: bool = False, scale: float | None = None,
-                                 enable_gqa: bool = False) -> Nested:  # fmt: skip
+def scaled_dot_product_attention(
+    query: Nested,
+    key: Nested,
+    value: Nested,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Nested:
     """softmax(q k^T / sqrt(E)) v of each component.  (B, H, ragged L, E), (B, H, ragged S, E), (B, H, ragged S, V) -> (B, H, ragged L, V)
 
-    There is no larger temporary than for the longest sequence.  Raises RuntimeError for a mask, and unless all three are nested alike.
+    There is no larger temporary than for the longest sequence.  Raises RuntimeError for a mask, and unless all three
+    are nested alike.
     """
     if attn_mask is not None:
         raise RuntimeError(

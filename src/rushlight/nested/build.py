@@ -20,7 +20,8 @@ __all__ = ["as_nested_tensor", "masked_select", "narrow", "nested_tensor", "nest
 def packed(parts: Sequence[Tensor], like: layout = jagged) -> Nested:
     """Components as a nested tensor: one copy of their elements, with gradients to each.
 
-    Raises RuntimeError where they differ in the number of dimensions, or, in the layout torch.jagged, in dtype or more than one size.
+    Raises RuntimeError where they differ in the number of dimensions, or, in the layout torch.jagged, in dtype or
+        more than one size.
     """
     dims = {x.ndim for x in parts}
     if len(dims) > 1:
@@ -47,12 +48,20 @@ def _checked(name: str, where: layout | None) -> layout:
     return where or strided
 
 
-def nested_tensor(tensor_list: Any, *, dtype: dtypes.dtype | None = None, layout: layout | None = None,
-                  device: device | str | int | None = None, requires_grad: bool = False, pin_memory: bool = False) -> Nested:  # fmt: skip
+def nested_tensor(
+    tensor_list: Any,
+    *,
+    dtype: dtypes.dtype | None = None,
+    layout: layout | None = None,
+    device: device | str | int | None = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Nested:
     """A nested tensor of copies of tensors, or of what `torch.tensor` takes; a leaf of the graph.
 
-    layout: torch.strided by default, in which components may differ in every size; torch.jagged, in which they may differ in one and
-    with which more can be computed.  Raises TypeError for what is no list, RuntimeError for components that do not fit.
+    layout: torch.strided by default, in which components may differ in every size; torch.jagged, in which they may
+    differ in one and with which more can be computed.  Raises TypeError for what is no list, RuntimeError for
+    components that do not fit.
 
     >>> import rushlight as torch
     >>> nt = torch.nested.nested_tensor([[1.0, 2.0], [3.0]], layout=torch.jagged)
@@ -98,9 +107,9 @@ def nested_tensor_from_jagged(values: Tensor, offsets: Tensor | None = None, len
                               max_seqlen: int | None = None) -> NestedTensor:  # fmt: skip
     """A nested tensor on the memory of `values`, in the layout torch.jagged, with gradients to them.
 
-    values: components one after the other along `jagged_dim` - 1; offsets: (B + 1), where they begin, and where the last ends; lengths:
-    (B), how long they are, where that is less.  Raises RuntimeError without either, ValueError for a jagged_dim below 1
-    and for another number of lengths.
+    values: components one after the other along `jagged_dim` - 1; offsets: (B + 1), where they begin, and where the
+    last ends; lengths: (B), how long they are, where that is less.  Raises RuntimeError without either, ValueError
+    for a jagged_dim below 1 and for another number of lengths.
 
     >>> import rushlight as torch
     >>> nt = torch.nested.nested_tensor_from_jagged(torch.arange(6.0), torch.tensor([0, 2, 6]))
@@ -165,7 +174,8 @@ def masked_select(tensor: Tensor, mask: Tensor) -> NestedTensor:
 def _nested_tensor_from_mask(t: Tensor, mask: Tensor, mask_check: bool = True) -> StridedNested:
     """The first places of each sequence, as many as a mask has there, in the layout torch.strided.
 
-    t: (B, L, E); mask: bool (B, L).  Raises RuntimeError where other places than the first are in the mask, unless mask_check is False.
+    t: (B, L, E); mask: bool (B, L).  Raises RuntimeError where other places than the first are in the mask, unless
+        mask_check is False.
     """
     if mask.dtype is not dtypes.bool or mask.ndim != 2 or t.ndim != 3 or t.shape[:2] != mask.shape:
         raise RuntimeError(f"_nested_tensor_from_mask: expected a tensor of three dimensions and a bool mask of its first two, got "
@@ -188,7 +198,8 @@ def _nested_from_padded(
 ) -> StridedNested:
     """The components of a padded tensor, in the layout torch.strided.  padded: (B, ...); the sizes of each: int (B, dimensions)
 
-    fuse_transform_0213: of four dimensions (B, H, L, E) it is (B, L, H * E) that is padded.  Raises RuntimeError for sizes beyond it.
+    fuse_transform_0213: of four dimensions (B, H, L, E) it is (B, L, H * E) that is padded.  Raises RuntimeError for
+        sizes beyond it.
     """
     if fuse_transform_0213:
         padded = padded.transpose(1, 2).flatten(2)

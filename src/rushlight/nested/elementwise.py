@@ -13,7 +13,8 @@ from rushlight.nested.tensor import Nested, NestedTensor, StridedNested, refuse
 from rushlight.overrides.protocol import unasked
 from rushlight.tensor import Tensor
 
-# What is composed of operators of each element by itself, draws for each, or makes another tensor of the same places; Python's methods.
+# What is composed of operators of each element by itself, draws for each, or makes another tensor of the same places;
+# Python's methods.
 COMPOSED = frozenset(
     "alpha_dropout bfloat16 bool byte cdouble celu cfloat char clamp_max clamp_min clip clone copy cpu detach divide double dropout empty_like "
     "fill float float_power full_like greater greater_equal half int less less_equal long masked_fill multiply not_equal ones_like pin_memory "
@@ -73,16 +74,20 @@ def operand(name: str, first: Nested, x: object) -> Any:
     """What takes the place of an argument beside the values of a nested tensor."""
     if isinstance(x, Nested):
         if not alike(first, x):
-            raise RuntimeError(f"{name}: expected nested tensors whose components lie in the same places, got {described(first)} and "
-                               f"{described(x)}; give nested_tensor_from_jagged() the offsets() of the other")  # fmt: skip
+            raise RuntimeError(
+                f"{name}: expected nested tensors whose components lie in the same places, got {described(first)} and "
+                f"{described(x)}; give nested_tensor_from_jagged() the offsets() of the other"
+            )
         return x._values
     if not isinstance(x, Tensor) or x.ndim == 0:
         return x
     if isinstance(first, StridedNested):
         if x.numel() == 1:
             return x.reshape(())
-        raise RuntimeError(f"{name}: expected numbers or nested tensors beside one in the layout torch.strided, got a dense one of shape "
-                           f"{tuple(x.shape)}")  # fmt: skip
+        raise RuntimeError(
+            f"{name}: expected numbers or nested tensors beside one in the layout torch.strided, got a dense one of shape "
+            f"{tuple(x.shape)}"
+        )
     return fitted(name, first, x)  # type: ignore[arg-type]
 
 
@@ -123,8 +128,10 @@ def fitted(name: str, nt: NestedTensor, x: Tensor) -> Tensor:
             return x.movedim(0, at).squeeze(at - 1).repeat_interleave(torch.tensor(nt._places.sizes), at - 1)
         if x.shape[at] == nt._places.most:
             return torch.cat([c.narrow(at - 1, 0, n) for c, n in zip(x, nt._places.sizes, strict=True)], at - 1)
-    raise RuntimeError(f"{name}: a dense tensor of shape {tuple(x.shape)} does not broadcast against each component of {described(nt)}: "
-                       "expected 1 in the place of the ragged dimension, or the length of the longest component")  # fmt: skip
+    raise RuntimeError(
+        f"{name}: a dense tensor of shape {tuple(x.shape)} does not broadcast against each component of {described(nt)}: "
+        "expected 1 in the place of the ragged dimension, or the length of the longest component"
+    )
 
 
 for _kind in (NestedTensor, StridedNested):

@@ -95,5 +95,7 @@ def matmul(input: Any, other: Any) -> Tensor:
         if input._ragged_idx == input.dim() - 1 and other._ragged_idx == input.dim() - 2:
             return torch.stack([x.matmul(y) for x, y in zip(input.unbind(), other.unbind(), strict=True)])
     shapes = ", ".join(described(x) if isinstance(x, Nested) else str(tuple(x.shape)) for x in (input, other))
-    raise RuntimeError(f"matmul: expected a nested tensor and a matrix, or a matrix for each component, or two that are ragged in the "
-                       f"dimension that is summed over, got {shapes}")  # fmt: skip
+    raise RuntimeError(
+        f"matmul: expected a nested tensor and a matrix, or a matrix for each component, or two that are ragged in the "
+        f"dimension that is summed over, got {shapes}"
+    )

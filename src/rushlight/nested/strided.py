@@ -67,8 +67,10 @@ def sum_of(
     ]
     if dims != [input.dim() - 1] or not keepdim:
         error = RuntimeError if dims else NotImplementedError
-        raise error(f"sum: of a nested tensor in the layout torch.strided along its last dimension, with keepdim=True, and along no "
-                           f"other; got dim={dim}, keepdim={keepdim}. The layout torch.jagged has more")  # fmt: skip
+        raise error(
+            f"sum: of a nested tensor in the layout torch.strided along its last dimension, with keepdim=True, and along no "
+            f"other; got dim={dim}, keepdim={keepdim}. The layout torch.jagged has more"
+        )
     return by_rows(input, lambda x: x.sum(-1, True, dtype=dtype))
 
 

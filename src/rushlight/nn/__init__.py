@@ -18,6 +18,6 @@ from rushlight.nn.parameter import UninitializedParameter as UninitializedParame
 from rushlight.nn.parameter_container import factory_kwargs as factory_kwargs
 
 if not TYPE_CHECKING:  # what reads types knows what a * brings
-    __all__ = ["Buffer", "DataParallel", "Parameter", "UninitializedBuffer", "UninitializedParameter", "attention", "factory_kwargs",
-               "functional", "grad", "init", "modules", "parallel", "utils"]  # fmt: skip
+    __all__ = ["Buffer", "DataParallel", "Parameter", "UninitializedBuffer", "UninitializedParameter", "attention",
+               "factory_kwargs", "functional", "grad", "init", "modules", "parallel", "utils"]  # fmt: skip
     __all__ += modules.__all__

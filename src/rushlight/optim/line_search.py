@@ -117,9 +117,18 @@ def _cubic_interpolate(
 
 
 def _strong_wolfe(
-    obj_func: Callable[..., tuple[Any, Any]], x: Any, t: Any, d: Any, f: Any, g: Any, gtd: Any, c1: float = SUFFICIENT, c2: float = CURVATURE,
-    tolerance_change: float = 1e-9, max_ls: int = 25,
-) -> tuple[Any, Any, Any, int]:  # fmt: skip
+    obj_func: Callable[..., tuple[Any, Any]],
+    x: Any,
+    t: Any,
+    d: Any,
+    f: Any,
+    g: Any,
+    gtd: Any,
+    c1: float = SUFFICIENT,
+    c2: float = CURVATURE,
+    tolerance_change: float = 1e-9,
+    max_ls: int = 25,
+) -> tuple[Any, Any, Any, int]:
     """Search from `x` along `d` with a first step `t`: the loss, the gradient, the step found, and how often `obj_func(x, t, d)` was called.
 
     f, g, gtd: the loss and the gradient at `x`, and the slope along `d`.  x, d, g: (N)

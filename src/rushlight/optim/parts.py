@@ -179,8 +179,15 @@ def _bound(name: str, signature: inspect.Signature, args: Any, options: Mapping[
     return bound.arguments
 
 
-def stepped(kind: type[Any], params: Tensors, grads: Tensors, states: Mapping[str, Any], grad_scale: Any = None, found_inf: Any = None,
-            **options: Any) -> None:  # fmt: skip
+def stepped(
+    kind: type[Any],
+    params: Tensors,
+    grads: Tensors,
+    states: Mapping[str, Any],
+    grad_scale: Any = None,
+    found_inf: Any = None,
+    **options: Any,
+) -> None:
     """Change parameters, and the lists of their states, as one step of an optimizer of that class does.
 
     states: for each name of a state one tensor, or None, for each parameter; they are changed in place, and what was None or

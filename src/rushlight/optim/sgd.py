@@ -78,8 +78,10 @@ class SGD(Stepper):
     def _step_rows(self, p: Tensor, grad: Tensor, group: dict[str, Any]) -> None:
         lr, momentum = number(group["lr"]), group["momentum"]
         if number(group["weight_decay"]) != 0:
-            raise RuntimeError("SGD: weight_decay would be added to every row, and the gradient is sparse: expected weight_decay=0, got "
-                               f"{group['weight_decay']}; give the embedding sparse=False")  # fmt: skip
+            raise RuntimeError(
+                "SGD: weight_decay would be added to every row, and the gradient is sparse: expected weight_decay=0, got "
+                f"{group['weight_decay']}; give the embedding sparse=False"
+            )
         if momentum == 0:
             p.add_(grad, alpha=lr if group["maximize"] else -lr)
             return

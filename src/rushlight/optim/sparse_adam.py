@@ -30,8 +30,8 @@ class SparseAdam(Optimizer):
         eps: added to the denominator; above 0.
         maximize: step along the gradient instead of against it.
 
-    State of a parameter: step, exp_avg, exp_avg_sq, the last two dense.  Raises ValueError for sparse and complex parameters, and, when it
-    steps, RuntimeError for dense gradients.
+    State of a parameter: step, exp_avg, exp_avg_sq, the last two dense.  Raises ValueError for sparse and complex
+    parameters, and, when it steps, RuntimeError for dense gradients.
     """
 
     _ordering = 40  # five numbers each: rows are put in the order of their places

@@ -28,7 +28,9 @@ from rushlight.overrides.questions import (
     wrap_torch_function,
 )
 
-__all__ = ["BaseTorchFunctionMode", "TorchFunctionMode", "_get_current_function_mode", "_get_current_function_mode_stack", "_pop_mode", "_pop_mode_temporarily", "_push_mode", "enable_reentrant_dispatch", "get_default_nowrap_functions",
-           "get_ignored_functions", "get_overridable_functions", "get_testing_overrides", "handle_torch_function",
-           "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic", "is_tensor_like",
+__all__ = ["BaseTorchFunctionMode", "TorchFunctionMode", "_get_current_function_mode",
+           "_get_current_function_mode_stack", "_pop_mode", "_pop_mode_temporarily", "_push_mode",
+           "enable_reentrant_dispatch", "get_default_nowrap_functions", "get_ignored_functions",
+           "get_overridable_functions", "get_testing_overrides", "handle_torch_function", "has_torch_function",
+           "has_torch_function_unary", "has_torch_function_variadic", "is_tensor_like",
            "is_tensor_method_or_property", "redispatch_function", "resolve_name", "wrap_torch_function"]  # fmt: skip

@@ -78,8 +78,10 @@ class Composed(Public):
     def misfit(self, error: Exception, values: tuple[Any, ...], named: dict[str, Any]) -> None:
         """Raise TypeError in place of an error, where an argument is not of the kind that it should be."""
         if isinstance(error, ValueError) and str(error).startswith(TOO_LARGE):
-            raise RuntimeError(f"Storage size calculation overflowed: {self.name.removeprefix('torch.')}() would make more elements "
-                               "than there are addresses") from None  # fmt: skip
+            raise RuntimeError(
+                f"Storage size calculation overflowed: {self.name.removeprefix('torch.')}() would make more elements "
+                "than there are addresses"
+            ) from None
         if isinstance(error, AttributeError):
             self.no_tensor(error, values, named)
         if not isinstance(error, TypeError) or "object" in str(error) or "instances of" in str(error):

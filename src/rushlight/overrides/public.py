@@ -37,8 +37,16 @@ class Public:
 
     __slots__ = ("binary", "factory", "func", "inner", "name", "python", "twin")
 
-    def __init__(self, inner: Callable[..., Any], twin: Callable[..., Any], name: str, *, factory: bool = False, python: bool = False,
-                 binary: bool = False):  # fmt: skip
+    def __init__(
+        self,
+        inner: Callable[..., Any],
+        twin: Callable[..., Any],
+        name: str,
+        *,
+        factory: bool = False,
+        python: bool = False,
+        binary: bool = False,
+    ):
         self.inner, self.twin, self.func, self.name = inner, twin, twin, name
         self.factory, self.python, self.binary = factory, python, binary
 

@@ -43,11 +43,12 @@ from rushlight.serialization.save import save
 # What `map_location` of `load` may be: a name that annotations of other packages import.
 MAP_LOCATION = Callable[[Any, str], Any] | device | str | dict[str, str] | None
 
-__all__ = ["LoadEndianness", "SourceChangeWarning", "add_safe_globals", "check_module_version_greater_or_equal", "clear_safe_globals",
-           "default_restore_location", "get_crc32_options", "get_default_load_endianness", "get_default_mmap_options",
-           "get_safe_globals", "get_unsafe_globals_in_checkpoint", "load", "location_tag", "normalize_storage_type",
-           "register_package", "safe_globals", "save", "set_crc32_options", "set_default_load_endianness",
-           "set_default_mmap_options", "skip_data", "validate_cuda_device"]  # fmt: skip
+__all__ = ["LoadEndianness", "SourceChangeWarning", "add_safe_globals", "check_module_version_greater_or_equal",
+           "clear_safe_globals", "default_restore_location", "get_crc32_options", "get_default_load_endianness",
+           "get_default_mmap_options", "get_safe_globals", "get_unsafe_globals_in_checkpoint", "load", "location_tag",
+           "normalize_storage_type", "register_package", "safe_globals", "save", "set_crc32_options",
+           "set_default_load_endianness", "set_default_mmap_options", "skip_data",
+           "validate_cuda_device"]  # fmt: skip
 
 DEFAULT_PROTOCOL = 2  # of pickle, as files have it unless another is asked for
 MAGIC_NUMBER, PROTOCOL_VERSION = MAGIC, PROTOCOL  # of files of before 1.6

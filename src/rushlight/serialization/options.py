@@ -12,9 +12,9 @@ from typing import Any
 from rushlight.basics import devices
 from rushlight.storage import Storage
 
-__all__ = ["LoadEndianness", "default_restore_location", "get_crc32_options", "get_default_load_endianness", "get_default_mmap_options",
-           "location_tag", "register_package", "set_crc32_options", "set_default_load_endianness", "set_default_mmap_options",
-           "skip_data"]  # fmt: skip
+__all__ = ["LoadEndianness", "default_restore_location", "get_crc32_options", "get_default_load_endianness",
+           "get_default_mmap_options", "location_tag", "register_package", "set_crc32_options",
+           "set_default_load_endianness", "set_default_mmap_options", "skip_data"]  # fmt: skip
 
 MAP_PRIVATE, MAP_SHARED = getattr(mmap, "MAP_PRIVATE", 2), getattr(mmap, "MAP_SHARED", 1)
 # What `torch.utils.serialization.config` shows.

@@ -82,8 +82,10 @@ def into(name: str, out: Any, result: Any) -> Tensor:
     if not isinstance(out, Sparse):
         return write_out(name, out, result)
     if modes.grad and (out.requires_grad or result.requires_grad):
-        raise RuntimeError(f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
-                           "requires grad.")  # fmt: skip
+        raise RuntimeError(
+            f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+            "requires grad."
+        )
     out._values_of = cast(result, out.dtype)
     out._indices_of, out._sorted, out._sizes = result._indices_of, result._sorted, result._sizes
     return out

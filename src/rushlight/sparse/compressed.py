@@ -95,6 +95,8 @@ def _checked(kind: str, input: Sparse, blocksize: object) -> tuple[int, int]:
     name = f"to_sparse_{kind}"
     high, wide = _fitting(name, input._sizes[: input.sparse_dim()], blocksize)
     if input._layout in BLOCKS and tuple(input._values_of.shape[1:]) != (high, wide):
-        raise RuntimeError(f"{name}: conversion from {KINDS[input._layout]} with blocksize changed from {list(input._values_of.shape[1:])} to "
-                           f"{[high, wide]} is not supported: to_sparse_coo() comes between")  # fmt: skip
+        raise RuntimeError(
+            f"{name}: conversion from {KINDS[input._layout]} with blocksize changed from {list(input._values_of.shape[1:])} to "
+            f"{[high, wide]} is not supported: to_sparse_coo() comes between"
+        )
     return high, wide

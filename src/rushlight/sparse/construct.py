@@ -58,8 +58,10 @@ def sparse_coo_tensor(indices: Any = None, values: Any = None, size: Sequence[in
         indices, values = torch.zeros(len(size), 0, dtype=dtypes.int64), torch.zeros(0)
     places, found = _parts("sparse_coo_tensor", indices, values, dtype, device)
     if places.dim() == 2 and found.dim() and places.shape[1] != found.shape[0]:
-        raise RuntimeError(f"sparse_coo_tensor: indices and values must have same nnz, but got nnz from indices: {places.shape[1]}, nnz "
-                           f"from values: {found.shape[0]}")  # fmt: skip
+        raise RuntimeError(
+            f"sparse_coo_tensor: indices and values must have same nnz, but got nnz from indices: {places.shape[1]}, nnz "
+            f"from values: {found.shape[0]}"
+        )
     if places.dim() != 2 or places.shape[1] != (found.shape[0] if found.dim() else 1):
         raise RuntimeError("sparse_coo_tensor: indices must be sparse_dim x nnz, and there must be as many values, but got indices "
                            f"of shape {list(places.shape)} and values of shape {list(found.shape)}")  # fmt: skip
@@ -239,8 +241,10 @@ def _check_compressed(
     }
     for what, holds in held.items():
         if not holds:
-            raise RuntimeError(f"{name}: `{what}` is not satisfied by a matrix of size {list(size)} with {lines} {starts.tolist()[:8]} and "
-                               f"{len(others)} {there}")  # fmt: skip
+            raise RuntimeError(
+                f"{name}: `{what}` is not satisfied by a matrix of size {list(size)} with {lines} {starts.tolist()[:8]} and "
+                f"{len(others)} {there}"
+            )
 
 
 def _check_dtypes(kind: layout, starts: Any, others: Any) -> None:
@@ -260,8 +264,10 @@ def _check_order(kind: layout, starts: Tensor, others: Tensor) -> None:
     lines, there = ("ccol_indices", "row_indices") if kind in COLUMNS else ("crow_indices", "col_indices")
     line = torch.arange(len(starts) - 1).repeat_interleave(starts.diff())
     if not _in_order(line * (int(others.max()) + 1 if len(others) else 1) + others):
-        raise RuntimeError(f"`{there}[..., {lines}[..., i - 1]:{lines}[..., i]]` are not sorted and distinct along the last dimension: "
-                           "to_sparse_coo() and coalesce() put them in order")  # fmt: skip
+        raise RuntimeError(
+            f"`{there}[..., {lines}[..., i - 1]:{lines}[..., i]]` are not sorted and distinct along the last dimension: "
+            "to_sparse_coo() and coalesce() put them in order"
+        )
 
 
 def without_elements(

@@ -71,8 +71,10 @@ def at(input: Sparse, index: int | slice | tuple[int | slice, ...]) -> Tensor:
         elif isinstance(one, int) and not isinstance(one, bool):
             found = select(found, dim, one) if isinstance(found, Sparse) else found[(slice(None),) * dim + (one,)]
         else:
-            raise NotImplementedError(f"indexing of a sparse tensor: expected numbers and ':', got {one!r}; index_select, narrow_copy "
-                                      "and to_dense() give the rest")  # fmt: skip
+            raise NotImplementedError(
+                f"indexing of a sparse tensor: expected numbers and ':', got {one!r}; index_select, narrow_copy "
+                "and to_dense() give the rest"
+            )
     return found
 
 
@@ -98,8 +100,10 @@ def index_select(input: Sparse, dim: int, index: Tensor) -> Sparse:
         )
     size, lead, index = coo._sizes[dim], coo.sparse_dim(), index.long()
     if index.numel() and not (0 <= int(index.min()) and int(index.max()) < size):
-        raise IndexError(f"index_select(): index contains {int(index.max())} that is out of range for tensor of size {list(coo._sizes)}"
-                         f" at dimension {dim}")  # fmt: skip
+        raise IndexError(
+            f"index_select(): index contains {int(index.max())} that is out of range for tensor of size {list(coo._sizes)}"
+            f" at dimension {dim}"
+        )
     sizes = (*coo._sizes[:dim], index.numel(), *coo._sizes[dim + 1 :])
     if dim >= lead:
         return made(coo._indices_of, coo._values_of.index_select(dim - lead + 1, index), sizes, True, False)
@@ -186,8 +190,10 @@ def cat(tensors: Sequence[Any], dim: int = 0) -> Sparse:
             or part.sparse_dim() != lead
             or any(part._sizes[k] != first._sizes[k] for k in same)
         ):
-            raise RuntimeError(f"cat: Sizes of tensors must match except in dimension {dim}, and so must the sparse dimensions: got "
-                               f"{list(first._sizes)} and {list(part._sizes)}")  # fmt: skip
+            raise RuntimeError(
+                f"cat: Sizes of tensors must match except in dimension {dim}, and so must the sparse dimensions: got "
+                f"{list(first._sizes)} and {list(part._sizes)}"
+            )
     sizes = (*first._sizes[:dim], sum(p._sizes[dim] for p in parts), *first._sizes[dim + 1 :])
     if dim >= lead:
         raise NotImplementedError(

@@ -114,7 +114,10 @@ def _bounds(
         raise ValueError(f"`low` and `high` cannot be NaN, but got low={low!r} and high={high!r}")
     inexact = dtype.is_floating_point or dtype.is_complex
     if low == high and inexact:
-        warn("make_tensor: low == high is deprecated for floating-point and complex dtypes: use torch.full", FutureWarning)  # fmt: skip
+        warn(
+            "make_tensor: low == high is deprecated for floating-point and complex dtypes: use torch.full",
+            FutureWarning,
+        )
     elif low >= high:
         raise ValueError(f"`low` must be less than `high`, but got {low} >= {high}")
     elif high < least or low >= most:

@@ -166,8 +166,10 @@ def transform_subclass(
     parts = {name: callback(name, getattr(t, name)) for name in names}
     found = type(t).__tensor_unflatten__(parts, context, size, stride)
     if tuple(found.size()) != tuple(size):
-        raise RuntimeError(f"transform_subclass: {type(t).__name__}.__tensor_unflatten__ gave a tensor of size {list(found.size())}, "
-                           f"expected {list(size)}, which it was given as outer_size")  # fmt: skip
+        raise RuntimeError(
+            f"transform_subclass: {type(t).__name__}.__tensor_unflatten__ gave a tensor of size {list(found.size())}, "
+            f"expected {list(size)}, which it was given as outer_size"
+        )
     return found
 
 

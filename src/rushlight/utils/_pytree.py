@@ -25,12 +25,13 @@ from rushlight.utils._treespecs import (
 )
 
 __all__ = ["GetAttrKey", "LeafSpec", "MappingKey", "PyTree", "SUPPORTED_NODES", "SequenceKey", "keystr",
-           "register_pytree_node", "tree_flatten_with_path", "tree_map_with_path", "PyTreeSpec", "TreeSpec", "is_namedtuple", "is_namedtuple_instance", "is_structseq_instance", "tree_all", "tree_all_only", "tree_any", "tree_any_only",
-           "tree_flatten", "tree_is_leaf", "tree_iter", "tree_leaves", "tree_map", "tree_map_only", "tree_structure",
-           "arg_tree_leaves", "is_constant_class", "is_namedtuple_class", "is_structseq", "is_structseq_class", "key_get",
-           "map_only", "register_constant", "register_dataclass", "tree_leaves_with_path", "tree_map_", "tree_map_only_",
-           "tree_unflatten", "treespec_dict", "treespec_dumps", "treespec_leaf", "treespec_loads", "treespec_pprint",
-           "treespec_tuple"]  # fmt: skip
+           "register_pytree_node", "tree_flatten_with_path", "tree_map_with_path", "PyTreeSpec", "TreeSpec",
+           "is_namedtuple", "is_namedtuple_instance", "is_structseq_instance", "tree_all", "tree_all_only",
+           "tree_any", "tree_any_only", "tree_flatten", "tree_is_leaf", "tree_iter", "tree_leaves", "tree_map",
+           "tree_map_only", "tree_structure", "arg_tree_leaves", "is_constant_class", "is_namedtuple_class",
+           "is_structseq", "is_structseq_class", "key_get", "map_only", "register_constant", "register_dataclass",
+           "tree_leaves_with_path", "tree_map_", "tree_map_only_", "tree_unflatten", "treespec_dict",
+           "treespec_dumps", "treespec_leaf", "treespec_loads", "treespec_pprint", "treespec_tuple"]  # fmt: skip
 
 PyTree = Any
 Context = Any

@@ -14,9 +14,10 @@ for _room in (fake_quantize, observer, qconfig, quantize):
 
 # What packages look for among the modules of a model, where there is none, and what makes quantized tensors.
 absent.names(
-    globals(), "there are no quantized tensors; bfloat16 halves the memory of a model, and prepare_qat trains it with numbers rounded",
+    globals(),
+    "there are no quantized tensors; bfloat16 halves the memory of a model, and prepare_qat trains it with numbers rounded",
     "QConfigMapping QuantType",
     "convert convert_dynamic_jit convert_jit fuse_modules fuse_modules_qat get_default_qat_qconfig_mapping "
     "get_default_qconfig_mapping prepare_dynamic_jit prepare_jit quantize quantize_dynamic quantize_dynamic_jit "
     "quantize_jit quantize_qat",
-)  # fmt: skip
+)

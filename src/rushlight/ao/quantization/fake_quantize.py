@@ -86,8 +86,14 @@ class FakeQuantize(FakeQuantizeBase):
     zero_point: Tensor
     activation_post_process: Any
 
-    def __init__(self, observer: Callable[..., Any] = MovingAverageMinMaxObserver, quant_min: int | None = None, quant_max: int | None = None,
-                 is_dynamic: bool = False, **observer_kwargs: Any) -> None:  # fmt: skip
+    def __init__(
+        self,
+        observer: Callable[..., Any] = MovingAverageMinMaxObserver,
+        quant_min: int | None = None,
+        quant_max: int | None = None,
+        is_dynamic: bool = False,
+        **observer_kwargs: Any,
+    ) -> None:
         super().__init__()
         if quant_min is not None and quant_max is not None:
             given = getattr(getattr(observer, "p", None), "keywords", {})
@@ -131,9 +137,11 @@ class FakeQuantize(FakeQuantizeBase):
     def extra_repr(self) -> str:
         """Its settings and limits."""
         seen = self.activation_post_process
-        return (f"fake_quant_enabled={self.fake_quant_enabled}, observer_enabled={self.observer_enabled}, quant_min={seen.quant_min}, "
-                f"quant_max={seen.quant_max}, dtype={self.dtype}, qscheme={self.qscheme}, ch_axis={self.ch_axis}, scale={self.scale}, "
-                f"zero_point={self.zero_point}")  # fmt: skip
+        return (
+            f"fake_quant_enabled={self.fake_quant_enabled}, observer_enabled={self.observer_enabled}, quant_min={seen.quant_min}, "
+            f"quant_max={seen.quant_max}, dtype={self.dtype}, qscheme={self.qscheme}, ch_axis={self.ch_axis}, scale={self.scale}, "
+            f"zero_point={self.zero_point}"
+        )
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
         for name in ("scale", "zero_point"):

@@ -188,8 +188,10 @@ _ObserverBase = UniformQuantizationObserverBase
 
 def _check_per_tensor(observer: object, qscheme: Scheme) -> None:
     if not is_per_tensor(qscheme):
-        raise NotImplementedError(f"{type(observer).__name__}: expected a qscheme of the whole tensor, torch.per_tensor_symmetric or "
-                                  f"torch.per_tensor_affine, got {qscheme}")  # fmt: skip
+        raise NotImplementedError(
+            f"{type(observer).__name__}: expected a qscheme of the whole tensor, torch.per_tensor_symmetric or "
+            f"torch.per_tensor_affine, got {qscheme}"
+        )
 
 
 class MinMaxObserver(UniformQuantizationObserverBase):
@@ -233,8 +235,10 @@ class MovingAverageMinMaxObserver(MinMaxObserver):
     ) -> None:
         _check_per_tensor(self, qscheme)
         if is_dynamic and averaging_constant != 1:
-            raise NotImplementedError("MovingAverageMinMaxObserver: limits of one call (is_dynamic) need an averaging_constant of 1, got "
-                                      f"{averaging_constant}")  # fmt: skip
+            raise NotImplementedError(
+                "MovingAverageMinMaxObserver: limits of one call (is_dynamic) need an averaging_constant of 1, got "
+                f"{averaging_constant}"
+            )
         super().__init__(dtype=dtype, qscheme=qscheme, is_dynamic=is_dynamic, **kwargs)
         self.averaging_constant = averaging_constant
 
@@ -260,8 +264,14 @@ class PerChannelMinMaxObserver(UniformQuantizationObserverBase):
     ch_axis: the dimension of channels.  Raises NotImplementedError for schemes of all elements, and for dynamic limits.
     """
 
-    def __init__(self, ch_axis: int = 0, dtype: DType = QUINT8, qscheme: Scheme = schemes.per_channel_affine, is_dynamic: bool = False,
-                 **kwargs: Any) -> None:  # fmt: skip
+    def __init__(
+        self,
+        ch_axis: int = 0,
+        dtype: DType = QUINT8,
+        qscheme: Scheme = schemes.per_channel_affine,
+        is_dynamic: bool = False,
+        **kwargs: Any,
+    ) -> None:
         name = type(self).__name__
         if not is_per_channel(qscheme):
             raise NotImplementedError(
@@ -298,8 +308,14 @@ class PerChannelMinMaxObserver(UniformQuantizationObserverBase):
 class MovingAveragePerChannelMinMaxObserver(PerChannelMinMaxObserver):
     """Sees running means of the smallest and the largest element of each channel."""
 
-    def __init__(self, averaging_constant: float = 0.01, ch_axis: int = 0, dtype: DType = QUINT8, qscheme: Scheme = schemes.per_channel_affine,
-                 **kwargs: Any) -> None:  # fmt: skip
+    def __init__(
+        self,
+        averaging_constant: float = 0.01,
+        ch_axis: int = 0,
+        dtype: DType = QUINT8,
+        qscheme: Scheme = schemes.per_channel_affine,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(ch_axis=ch_axis, dtype=dtype, qscheme=qscheme, **kwargs)
         self.averaging_constant = averaging_constant
 
@@ -396,9 +412,17 @@ class _Blind(ObserverBase):
 class PlaceholderObserver(_Blind):
     """Sees nothing: settings of what is not observed, or only while a model runs."""
 
-    def __init__(self, dtype: DType = dtypes.float32, custom_op_name: str = "", compute_dtype: DType | None = None, quant_min: int | None = None,
-                 quant_max: int | None = None, qscheme: Scheme | None = None, eps: float | None = None,
-                 is_dynamic: bool = False) -> None:  # fmt: skip
+    def __init__(
+        self,
+        dtype: DType = dtypes.float32,
+        custom_op_name: str = "",
+        compute_dtype: DType | None = None,
+        quant_min: int | None = None,
+        quant_max: int | None = None,
+        qscheme: Scheme | None = None,
+        eps: float | None = None,
+        is_dynamic: bool = False,
+    ) -> None:
         super().__init__(dtype=dtype, is_dynamic=is_dynamic)
         self.qscheme = AFFINE if qscheme is None else qscheme
         self.quant_min, self.quant_max = quant_min, quant_max

@@ -26,17 +26,25 @@ __all__ = ["add_quant_dequant", "get_default_qat_module_mappings", "get_default_
 
 ROUNDING = {nn.Conv2d: qat.Conv2d, nn.Conv3d: qat.Conv3d, nn.Linear: qat.Linear}
 OBSERVED = {
-    *ROUNDING, *ROUNDING.values(), QuantStub, DeQuantStub, NonDynamicallyQuantizableLinear,
-    *(getattr(nn, name) for name in (
-        "BatchNorm2d BatchNorm3d Conv1d ConvTranspose1d ConvTranspose2d ConvTranspose3d Dropout ELU Embedding EmbeddingBag GRU GRUCell "
-        "GroupNorm Hardswish InstanceNorm1d InstanceNorm2d InstanceNorm3d LSTM LSTMCell LayerNorm LeakyReLU PReLU RNNCell ReLU6 "
-        "Sequential").split()),
-}  # fmt: skip
+    *ROUNDING,
+    *ROUNDING.values(),
+    QuantStub,
+    DeQuantStub,
+    NonDynamicallyQuantizableLinear,
+    *(
+        getattr(nn, name)
+        for name in (
+            "BatchNorm2d BatchNorm3d Conv1d ConvTranspose1d ConvTranspose2d ConvTranspose3d Dropout ELU Embedding EmbeddingBag GRU GRUCell "
+            "GroupNorm Hardswish InstanceNorm1d InstanceNorm2d InstanceNorm3d LSTM LSTMCell LayerNorm LeakyReLU PReLU RNNCell ReLU6 "
+            "Sequential"
+        ).split()
+    ),
+}
 # Results that lie between known limits, while a model trains.
-KNOWN = {
-    nn.Hardsigmoid: fakes.default_fixed_qparams_range_0to1_fake_quant, nn.Sigmoid: fakes.default_fixed_qparams_range_0to1_fake_quant,
-    nn.Softmax: fakes.default_fixed_qparams_range_0to1_fake_quant, nn.Tanh: fakes.default_fixed_qparams_range_neg1to1_fake_quant,
-}  # fmt: skip
+KNOWN = {nn.Hardsigmoid: fakes.default_fixed_qparams_range_0to1_fake_quant,
+    nn.Sigmoid: fakes.default_fixed_qparams_range_0to1_fake_quant,
+    nn.Softmax: fakes.default_fixed_qparams_range_0to1_fake_quant,
+    nn.Tanh: fakes.default_fixed_qparams_range_neg1to1_fake_quant,}  # fmt: skip
 
 
 def get_default_qat_module_mappings() -> dict[Any, Any]:
@@ -110,8 +118,13 @@ def _add_observer_(module: Module, kinds: set[Any], whole: set[Any]) -> None:
             _observe(module)
 
 
-def prepare(model: M, inplace: bool = False, allow_list: Iterable[Any] | None = None, observer_non_leaf_module_list: Iterable[Any] | None = None,
-            prepare_custom_config_dict: object = None) -> M:  # fmt: skip
+def prepare(
+    model: M,
+    inplace: bool = False,
+    allow_list: Iterable[Any] | None = None,
+    observer_non_leaf_module_list: Iterable[Any] | None = None,
+    prepare_custom_config_dict: object = None,
+) -> M:
     """A copy of a model in which layers with a `qconfig` have observers of their results.
 
     inplace: change the model itself; allow_list: the classes of layers, those of `get_default_qconfig_propagation_list` by

@@ -23,8 +23,8 @@ from rushlight.compat.backends import (
     quantized,
 )
 
-__all__ = ["cpu", "cuda", "cudnn", "cusparselt", "kleidiai", "mha", "miopen", "mkl", "mkldnn", "mps", "nnpack", "openmp", "opt_einsum",
-           "python_native", "quantized"]  # fmt: skip
+__all__ = ["cpu", "cuda", "cudnn", "cusparselt", "kleidiai", "mha", "miopen", "mkl", "mkldnn", "mps", "nnpack",
+           "openmp", "opt_einsum", "python_native", "quantized"]  # fmt: skip
 
 
 def disable_global_flags() -> None:

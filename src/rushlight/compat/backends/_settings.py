@@ -30,7 +30,9 @@ def _refuse_locked(module: object) -> None:
     """Raise RuntimeError where a setting may not be assigned as it is."""
     if _locked[0]:
         name = str(getattr(module, "__name__", module))
-        raise RuntimeError(f"not allowed to set {name} flags after disable_global_flags: the context manager flags() sets them for a while")  # fmt: skip
+        raise RuntimeError(
+            f"not allowed to set {name} flags after disable_global_flags: the context manager flags() sets them for a while"
+        )
 
 
 def _setting(value: object, check: Callable[[Any], Any]) -> property:
@@ -102,10 +104,9 @@ def _let(module: str, given: dict[str, Any]) -> tuple[Any, ...]:
 # Precision of float32 -----------------------------------------------------------------------------
 
 # By backend and operation; "default" is "tf32" that gives way to what is said of all operations.
-_PRECISION = {
-    ("generic", "all"): "none", ("cuda", "all"): "none", ("cuda", "matmul"): "none", ("cuda", "conv"): "default", ("cuda", "rnn"): "default",
-    ("mkldnn", "matmul"): "none", ("mkldnn", "conv"): "none", ("mkldnn", "rnn"): "none",
-}  # fmt: skip
+_PRECISION = {("generic", "all"): "none", ("cuda", "all"): "none", ("cuda", "matmul"): "none", ("cuda",
+    "conv"): "default", ("cuda", "rnn"): "default", ("mkldnn", "matmul"): "none", ("mkldnn", "conv"): "none",
+    ("mkldnn", "rnn"): "none",}  # fmt: skip
 _CUDA = ("none", "ieee", "tf32")
 
 

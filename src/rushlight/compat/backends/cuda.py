@@ -14,11 +14,13 @@ from rushlight.compat import functions
 from rushlight.compat.backends import _settings
 from rushlight.nn.attention import SDPAParams, SDPBackend, allowed, sdpa_kernel
 
-__all__ = ["SDPAParams", "SDPBackend", "allow_fp16_bf16_reduction_math_sdp", "can_use_cudnn_attention", "can_use_efficient_attention",
-           "can_use_flash_attention", "cuBLASModule", "cuFFTPlanCacheManager", "cudnn_sdp_enabled", "cufft_plan_cache", "enable_cudnn_sdp",
-           "enable_flash_sdp", "enable_math_sdp", "enable_mem_efficient_sdp", "flash_sdp_enabled", "fp16_bf16_reduction_math_sdp_allowed",
-           "is_built", "is_ck_sdpa_available", "is_flash_attention_available", "math_sdp_enabled", "matmul", "mem_efficient_sdp_enabled",
-           "preferred_blas_library", "preferred_linalg_library", "preferred_rocm_fa_library", "sdp_kernel"]  # fmt: skip
+__all__ = ["SDPAParams", "SDPBackend", "allow_fp16_bf16_reduction_math_sdp", "can_use_cudnn_attention",
+           "can_use_efficient_attention", "can_use_flash_attention", "cuBLASModule", "cuFFTPlanCacheManager",
+           "cudnn_sdp_enabled", "cufft_plan_cache", "enable_cudnn_sdp", "enable_flash_sdp", "enable_math_sdp",
+           "enable_mem_efficient_sdp", "flash_sdp_enabled", "fp16_bf16_reduction_math_sdp_allowed", "is_built",
+           "is_ck_sdpa_available", "is_flash_attention_available", "math_sdp_enabled", "matmul",
+           "mem_efficient_sdp_enabled", "preferred_blas_library", "preferred_linalg_library",
+           "preferred_rocm_fa_library", "sdp_kernel"]  # fmt: skip
 
 
 def is_built() -> bool:
@@ -98,8 +100,8 @@ class _ROCmFABackend(enum.Enum):
 
 
 _LINALG = {"default": _LinalgBackend.Default, "cusolver": _LinalgBackend.Cusolver, "magma": _LinalgBackend.Magma}
-_BLAS = {"default": _BlasBackend.Cublas, "cublas": _BlasBackend.Cublas, "hipblas": _BlasBackend.Cublas, "cublaslt": _BlasBackend.Cublaslt,
-         "hipblaslt": _BlasBackend.Cublaslt, "ck": _BlasBackend.Ck}  # fmt: skip
+_BLAS = {"default": _BlasBackend.Cublas, "cublas": _BlasBackend.Cublas, "hipblas": _BlasBackend.Cublas,
+         "cublaslt": _BlasBackend.Cublaslt, "hipblaslt": _BlasBackend.Cublaslt, "ck": _BlasBackend.Ck}  # fmt: skip
 _ROCM = {"default": _ROCmFABackend.Default, "aotriton": _ROCmFABackend.AOTriton, "ck": _ROCmFABackend.Ck}
 _NAMES = {
     _LinalgBackend.Cusolver: "cuSOLVER",

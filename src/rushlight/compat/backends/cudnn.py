@@ -6,8 +6,9 @@ from typing import Any
 from rushlight.basics.dtypes import float16, float32, float64
 from rushlight.compat.backends import _settings
 
-__all__ = ["CUDNN_TENSOR_DTYPES", "allow_tf32", "benchmark", "benchmark_limit", "conv", "depthwise_kernel", "deterministic", "enabled",
-           "flags", "fp32_precision", "is_acceptable", "is_available", "rnn", "set_flags", "version"]  # fmt: skip
+__all__ = ["CUDNN_TENSOR_DTYPES", "allow_tf32", "benchmark", "benchmark_limit", "conv", "depthwise_kernel",
+           "deterministic", "enabled", "flags", "fp32_precision", "is_acceptable", "is_available", "rnn", "set_flags",
+           "version"]  # fmt: skip
 
 CUDNN_TENSOR_DTYPES = {float16, float32, float64}
 enabled: bool
@@ -53,8 +54,15 @@ def is_acceptable(tensor: object) -> bool:
     return False
 
 
-def _named(enabled: object, benchmark: object, benchmark_limit: object, deterministic: object, allow_tf32: object, fp32_precision: object,
-           depthwise_kernel: object) -> dict[str, Any]:  # fmt: skip
+def _named(
+    enabled: object,
+    benchmark: object,
+    benchmark_limit: object,
+    deterministic: object,
+    allow_tf32: object,
+    fp32_precision: object,
+    depthwise_kernel: object,
+) -> dict[str, Any]:
     return {"enabled": enabled, "benchmark": benchmark, "benchmark_limit": benchmark_limit, "deterministic": deterministic,
             "allow_tf32": allow_tf32, "fp32_precision": fp32_precision, "depthwise_kernel": depthwise_kernel}  # fmt: skip
 
@@ -69,8 +77,15 @@ def set_flags(_enabled: bool | None = None, _benchmark: bool | None = None, _ben
     return _settings.changed(__name__, given)
 
 
-def flags(enabled: bool = False, benchmark: bool = False, benchmark_limit: int = 10, deterministic: bool = False,
-          allow_tf32: bool = True, fp32_precision: str = "none", depthwise_kernel: str = "auto") -> AbstractContextManager[None]:  # fmt: skip
+def flags(
+    enabled: bool = False,
+    benchmark: bool = False,
+    benchmark_limit: int = 10,
+    deterministic: bool = False,
+    allow_tf32: bool = True,
+    fp32_precision: str = "none",
+    depthwise_kernel: str = "auto",
+) -> AbstractContextManager[None]:
     """Sets the settings inside a ``with`` block and restores them after it."""
     given = _named(enabled, benchmark, benchmark_limit, deterministic, allow_tf32, fp32_precision, depthwise_kernel)
     return _settings.changed_flags(__name__, given)

@@ -6,8 +6,8 @@ from typing import Any
 from rushlight.compat.backends import _settings
 from rushlight.compat.backends._verbose import Verbose
 
-__all__ = ["allow_tf32", "conv", "deterministic", "enabled", "flags", "fp32_precision", "is_acl_available", "is_available", "matmul",
-           "rnn", "set_flags", "verbose"]  # fmt: skip
+__all__ = ["allow_tf32", "conv", "deterministic", "enabled", "flags", "fp32_precision", "is_acl_available",
+           "is_available", "matmul", "rnn", "set_flags", "verbose"]  # fmt: skip
 
 VERBOSE_OFF = 0
 VERBOSE_ON = 1

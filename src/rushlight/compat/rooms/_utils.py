@@ -23,9 +23,10 @@ from rushlight.serialization.rebuild import (
 from rushlight.tensor import Tensor
 from rushlight.utils.data._utils.errors import Failure
 
-__all__ = ["ExceptionWrapper", "_element_size", "_flatten_dense_tensors", "_get_available_device_type", "_get_device_index",
-           "_import_dotted_name", "_rebuild_parameter", "_rebuild_parameter_with_state", "_rebuild_tensor",
-           "_rebuild_tensor_v2", "_rebuild_tensor_v3", "_rebuild_wrapper_subclass", "_take_tensors", "_unflatten_dense_tensors"]  # fmt: skip
+__all__ = ["ExceptionWrapper", "_element_size", "_flatten_dense_tensors", "_get_available_device_type",
+           "_get_device_index", "_import_dotted_name", "_rebuild_parameter", "_rebuild_parameter_with_state",
+           "_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3", "_rebuild_wrapper_subclass",
+           "_take_tensors", "_unflatten_dense_tensors"]  # fmt: skip
 
 
 class ExceptionWrapper(Failure):

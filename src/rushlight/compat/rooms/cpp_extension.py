@@ -12,4 +12,4 @@ absent.names(
     "BuildExtension",
     "CUDAExtension CppExtension SyclExtension check_compiler_is_gcc check_compiler_ok_for_platform "
     "get_cxx_compiler get_default_build_root include_paths is_ninja_available library_paths load load_inline verify_ninja_availability",
-)  # fmt: skip
+)

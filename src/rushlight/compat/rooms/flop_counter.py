@@ -105,9 +105,16 @@ def check_runs(target: object) -> None:
 
 def _own() -> None:
     """The formulas of the package's own operators."""
-    for name, formula in (("mm", mm_flop), ("addmm", addmm_flop), ("bmm", bmm_flop), ("baddbmm", baddbmm_flop), ("convolution", conv_flop),
-                          ("convolution_backward", conv_backward_flop), ("_scaled_dot_product_flash_attention", sdpa_flop),
-                          ("_scaled_dot_product_flash_attention_backward", sdpa_backward_flop)):  # fmt: skip
+    for name, formula in (
+        ("mm", mm_flop),
+        ("addmm", addmm_flop),
+        ("bmm", bmm_flop),
+        ("baddbmm", baddbmm_flop),
+        ("convolution", conv_flop),
+        ("convolution_backward", conv_backward_flop),
+        ("_scaled_dot_product_flash_attention", sdpa_flop),
+        ("_scaled_dot_product_flash_attention_backward", sdpa_backward_flop),
+    ):
         flop_registry[getattr(aten, name)] = shape_wrapper(formula)
 
 

@@ -63,7 +63,9 @@ def _scaled_mm(
         if x.dim() != 2:
             raise RuntimeError(f"{what} must be a matrix")
     if self.shape[1] != mat2.shape[0]:
-        raise RuntimeError(f"mat_a and mat_b shapes cannot be multiplied ({self.shape[0]}x{self.shape[1]} and {mat2.shape[0]}x{mat2.shape[1]})")  # fmt: skip
+        raise RuntimeError(
+            f"mat_a and mat_b shapes cannot be multiplied ({self.shape[0]}x{self.shape[1]} and {mat2.shape[0]}x{mat2.shape[1]})"
+        )
     eights = all(str(x.dtype).startswith("torch.float8") for x in (self, mat2))
     single = scale_a.numel() == 1 and scale_b.numel() == 1
     rows = tuple(scale_a.shape) == (self.shape[0], 1) and tuple(scale_b.shape) == (1, mat2.shape[1])

@@ -61,9 +61,10 @@ Joinable.register(DistributedDataParallel)
 class Join:
     """A block in which processes may have different numbers of batches.
 
-    joinables: what communicates in each step, such as a DistributedDataParallel and a ZeroRedundancyOptimizer, in the order in which
-    they do; enable: False for a block without effect; throw_on_early_termination: an error on all processes as soon as one has no
-    batch; kwargs: for the hooks, such as `divide_by_initial_world_size`.  Raises ValueError for no joinables.
+    joinables: what communicates in each step, such as a DistributedDataParallel and a ZeroRedundancyOptimizer, in the
+    order in which they do; enable: False for a block without effect; throw_on_early_termination: an error on all
+    processes as soon as one has no batch; kwargs: for the hooks, such as `divide_by_initial_world_size`.  Raises
+    ValueError for no joinables.
     """
 
     def __init__(

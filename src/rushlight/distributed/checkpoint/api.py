@@ -119,8 +119,16 @@ def place(checkpoint_id: object, storage: object, kind: type[Any], call: str) ->
     return storage
 
 
-def save(state_dict: dict[str, Any], *, checkpoint_id: str | os.PathLike[str] | None = None, storage_writer: object = None,
-         planner: object = None, process_group: ProcessGroup | None = None, no_dist: bool = False, use_collectives: bool = True) -> None:  # fmt: skip
+def save(
+    state_dict: dict[str, Any],
+    *,
+    checkpoint_id: str | os.PathLike[str] | None = None,
+    storage_writer: object = None,
+    planner: object = None,
+    process_group: ProcessGroup | None = None,
+    no_dist: bool = False,
+    use_collectives: bool = True,
+) -> None:
     """Write a state dict into a folder; all processes call this, and each writes its part.
 
     state_dict: nested dicts and lists of tensors, DTensors and what `torch.save` takes; what has a `state_dict()` gives that.  What
@@ -146,8 +154,18 @@ def save(state_dict: dict[str, Any], *, checkpoint_id: str | os.PathLike[str] | 
         "checkpoint.save", lambda: {key: described(path, value) for key, (path, value) in mine.items()}
     )
     chosen = dealt(plans)
-    entries = together.agreed("checkpoint.save", lambda: writer.write(
-        together.rank, token, [written(key, *mine[key]) for key in mine if chosen[key, box_key(plans[together.rank][key])] == together.rank]))  # fmt: skip
+    entries = together.agreed(
+        "checkpoint.save",
+        lambda: writer.write(
+            together.rank,
+            token,
+            [
+                written(key, *mine[key])
+                for key in mine
+                if chosen[key, box_key(plans[together.rank][key])] == together.rank
+            ],
+        ),
+    )
     together.first("checkpoint.save", lambda: writer.finish([entry for some in entries for entry in some]))
 
 
@@ -157,7 +175,8 @@ def async_save(state_dict: dict[str, Any], *, checkpoint_id: str | os.PathLike[s
                use_collectives: bool = True) -> Future[None]:  # fmt: skip
     """As `save`, of a copy that is made now and written while training goes on; all processes call this.
 
-    Its result is there when the checkpoint is whole; it raises what `save` raises.  The copy takes the bytes of this process's part.
+    Its result is there when the checkpoint is whole; it raises what `save` raises.  The copy takes the bytes of this
+    process's part.
     """
     refuse_planner("async_save", planner)
     staged = tree_map(lambda x: copied(x) if isinstance(x, Tensor) else x, states(state_dict))
@@ -255,8 +274,15 @@ def written(key: str, path: tuple[Any, ...], value: object) -> tuple[dict[str, A
     return described(path, value), buffer.getvalue()
 
 
-def load(state_dict: dict[str, Any], *, checkpoint_id: str | os.PathLike[str] | None = None, storage_reader: Any = None,
-         planner: Any = None, process_group: object = None, no_dist: bool = False) -> None:  # fmt: skip
+def load(
+    state_dict: dict[str, Any],
+    *,
+    checkpoint_id: str | os.PathLike[str] | None = None,
+    storage_reader: Any = None,
+    planner: Any = None,
+    process_group: object = None,
+    no_dist: bool = False,
+) -> None:
     """Fill a state dict from a folder, in place: tensors keep their memory, and DTensors take their part, however many processes wrote it.
 
     All processes call this; arguments are those of `save`.  Other values are replaced, and what has a `load_state_dict` gets

@@ -278,8 +278,14 @@ def get_state_dict(model: Module, optimizers: Optimizer | Iterable[Optimizer], *
             get_optimizer_state_dict(model, optimizers, submodules=submodules, options=options))  # fmt: skip
 
 
-def set_state_dict(model: Module, optimizers: Optimizer | Iterable[Optimizer], *, model_state_dict: dict[str, Any], optim_state_dict: dict[str, Any],
-                   options: StateDictOptions | None = None) -> _IncompatibleKeys:  # fmt: skip
+def set_state_dict(
+    model: Module,
+    optimizers: Optimizer | Iterable[Optimizer],
+    *,
+    model_state_dict: dict[str, Any],
+    optim_state_dict: dict[str, Any],
+    options: StateDictOptions | None = None,
+) -> _IncompatibleKeys:
     """Give a model and its optimizers the state dicts that `get_state_dict` returned."""
     if optim_state_dict:
         set_optimizer_state_dict(model, optimizers, optim_state_dict, options=options)

@@ -41,8 +41,8 @@ def fully_shard(module: Module, *, mesh: DeviceMesh | None = None, reshard_after
         ignored_params: parameters that every process keeps whole.
 
     Every process keeps the part of its own values: build the same module on all.  A module on the device meta gets memory for the
-    parts, full of NaN: give it values, by `to_empty` and each module's `reset_parameters`, or a checkpoint.  Raises ValueError for what cannot be dealt:
-    parameters without dimensions, or dealt already.
+    parts, full of NaN: give it values, by `to_empty` and each module's `reset_parameters`, or a checkpoint.  Raises
+    ValueError for what cannot be dealt: parameters without dimensions, or dealt already.
 
     >>> import rushlight as torch
     >>> torch.distributed.init_process_group("gloo", world_size=1, rank=0)
@@ -95,8 +95,10 @@ def check_modules(modules: Sequence[Any], reshard_after_forward: object) -> None
         if isinstance(each, FSDPModule):
             raise ValueError(f"fully_shard was called for this {type(each).__name__} before")
     if not isinstance(reshard_after_forward, (bool, type(None))):
-        raise NotImplementedError(f"fully_shard: reshard_after_forward={reshard_after_forward!r}: parts of fewer processes are not kept: "
-                                  "pass True, False or None")  # fmt: skip
+        raise NotImplementedError(
+            f"fully_shard: reshard_after_forward={reshard_after_forward!r}: parts of fewer processes are not kept: "
+            "pass True, False or None"
+        )
 
 
 def chosen(modules: Sequence[Any], ignored: set[Any]) -> list[tuple[str, Any]]:

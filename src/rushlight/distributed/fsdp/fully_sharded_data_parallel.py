@@ -63,9 +63,9 @@ _classes: dict[type, type] = {}
 class FullyShardedDataParallel(FSDPModule):
     """A module whose parameters are dealt to processes: the module itself, of which this becomes a class.
 
-    What it does is what ``fully_shard`` does, first for the modules inside that `auto_wrap_policy` names, then for the module; `.module`
-    is the module, and the names of parameters are those it had.  `state_dict()` has whole tensors, unless `state_dict_type` says
-    otherwise.
+    What it does is what ``fully_shard`` does, first for the modules inside that `auto_wrap_policy` names, then for
+    the module; `.module` is the module, and the names of parameters are those it had.  `state_dict()` has whole
+    tensors, unless `state_dict_type` says otherwise.
 
     Args:
         module: the same on all processes.
@@ -211,8 +211,14 @@ class FullyShardedDataParallel(FSDPModule):
         )
 
     @staticmethod
-    def optim_state_dict_to_load(model: Module, optim: Any, optim_state_dict: dict[str, Any], is_named_optimizer: bool = False,
-                                 load_directly: bool = False, group: ProcessGroup | None = None) -> dict[str, Any]:  # fmt: skip
+    def optim_state_dict_to_load(
+        model: Module,
+        optim: Any,
+        optim_state_dict: dict[str, Any],
+        is_named_optimizer: bool = False,
+        load_directly: bool = False,
+        group: ProcessGroup | None = None,
+    ) -> dict[str, Any]:
         """Of what `optim_state_dict` returned, what ``optim.load_state_dict`` takes; load_directly: give it to the optimizer at once."""
         found = by_name.packed_for(model, optim, optim_state_dict)
         if load_directly:

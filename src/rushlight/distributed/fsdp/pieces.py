@@ -48,8 +48,10 @@ def unpack(kept: Tensor) -> Tensor:
     if not isinstance(kept, Piece):
         return kept
     if kept.part.root is None:
-        raise RuntimeError(f"fully_shard: backward needs a view of {kept.part.name} after the parameter has been freed: its gradient was "
-                           "complete before. Use the parameter itself, or reshard_after_forward=False")  # fmt: skip
+        raise RuntimeError(
+            f"fully_shard: backward needs a view of {kept.part.name} after the parameter has been freed: its gradient was "
+            "complete before. Use the parameter itself, or reshard_after_forward=False"
+        )
     memory = kept.part.root.reshape(-1).view(np.uint8)
     return wrap(np.ndarray(kept.shape, kept.dtype, memory, kept.offset, kept.strides))
 

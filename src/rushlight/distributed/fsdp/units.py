@@ -175,8 +175,10 @@ class Unit:
         schedule.backward()
         grad = param._grad
         if grad._edge is not None:
-            raise NotImplementedError(f"fully_shard: backward(create_graph=True) through {part.name}: its gradient is added up over "
-                                      "processes, which is not recorded. Use autograd.grad for higher orders")  # fmt: skip
+            raise NotImplementedError(
+                f"fully_shard: backward(create_graph=True) through {part.name}: its gradient is added up over "
+                "processes, which is not recorded. Use autograd.grad for higher orders"
+            )
         if grad.is_sparse:
             raise NotImplementedError(
                 f"fully_shard: the gradient of {part.name} is sparse: give the embedding sparse=False"
@@ -239,8 +241,10 @@ def check_not_stepped(part: Part) -> None:
     """Raise RuntimeError for a parameter that an optimizer in backward would step now, before gradients are added up."""
     session = getattr(modes.run, "session", None)
     if (session is not None and id(part.param) in session.turns_of) or hasattr(part.param, "_in_backward_optimizers"):
-        raise RuntimeError(f"fully_shard: {part.name} is stepped in backward, and set_requires_gradient_sync(False) keeps its gradient from "
-                           "being added up over processes: leave it on, and use in_backward(accumulate=...) for micro-batches")  # fmt: skip
+        raise RuntimeError(
+            f"fully_shard: {part.name} is stepped in backward, and set_requires_gradient_sync(False) keeps its gradient from "
+            "being added up over processes: leave it on, and use in_backward(accumulate=...) for micro-batches"
+        )
 
 
 class Schedule:
@@ -259,8 +263,10 @@ class Schedule:
             unit = getattr(module, "_fsdp_unit", None)
             if unit is not None and unit not in self.units:
                 if unit.schedule is not None:
-                    raise RuntimeError(f"fully_shard: {type(module).__name__} was called by itself before the module that it is a part of: "
-                                       "call the outermost module first")  # fmt: skip
+                    raise RuntimeError(
+                        f"fully_shard: {type(module).__name__} was called by itself before the module that it is a part of: "
+                        "call the outermost module first"
+                    )
                 self.units.append(unit)
                 unit._schedule = weakref.ref(self)
         self.order: list[Unit] = []

@@ -1,7 +1,7 @@
 """The collectives as methods of a group: ``group.allreduce([tensor]).wait()``.
 
-Roots are numbers within the group.  Tensors come alone, or in a list, mostly of one: a process has one device here.  All return a `Work`.
-What else is to be said may be in an object of options, as PyTorch has them.
+Roots are numbers within the group.  Tensors come alone, or in a list, mostly of one: a process has one device here.
+All return a `Work`. What else is to be said may be in an object of options, as PyTorch has them.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from rushlight.distributed.group import reached
 from rushlight.distributed.methods import checks
 from rushlight.tensor import Tensor
 
-__all__ = ["AllToAllOptions", "AllgatherOptions", "AllreduceCoalescedOptions", "AllreduceOptions", "BarrierOptions", "BroadcastOptions",
-           "GatherOptions", "ProcessGroupGloo", "ReduceOptions", "ReduceScatterOptions", "ScatterOptions"]  # fmt: skip
+__all__ = ["AllToAllOptions", "AllgatherOptions", "AllreduceCoalescedOptions", "AllreduceOptions", "BarrierOptions",
+           "BroadcastOptions", "GatherOptions", "ProcessGroupGloo", "ReduceOptions", "ReduceScatterOptions",
+           "ScatterOptions"]  # fmt: skip
 
 
 class _Options:
@@ -93,9 +94,16 @@ def _where(given: Any, timeout: timedelta | None) -> tuple[int, timedelta | None
 
 
 NO_OPTIONS = _Options()
-TOGETHER: dict[ReduceOp, Any] = {ReduceOp.SUM: Tensor.add_, ReduceOp.AVG: Tensor.add_, ReduceOp.PRODUCT: Tensor.mul_, ReduceOp.MIN: lambda a, b: a.copy_(a.minimum(b)),
-            ReduceOp.MAX: lambda a, b: a.copy_(a.maximum(b)), ReduceOp.BAND: Tensor.bitwise_and_, ReduceOp.BOR: Tensor.bitwise_or_,
-            ReduceOp.BXOR: Tensor.bitwise_xor_}  # fmt: skip
+TOGETHER: dict[ReduceOp, Any] = {
+    ReduceOp.SUM: Tensor.add_,
+    ReduceOp.AVG: Tensor.add_,
+    ReduceOp.PRODUCT: Tensor.mul_,
+    ReduceOp.MIN: lambda a, b: a.copy_(a.minimum(b)),
+    ReduceOp.MAX: lambda a, b: a.copy_(a.maximum(b)),
+    ReduceOp.BAND: Tensor.bitwise_and_,
+    ReduceOp.BOR: Tensor.bitwise_or_,
+    ReduceOp.BXOR: Tensor.bitwise_xor_,
+}
 
 
 def _copied(work: Work, first: Tensor, others: Sequence[Tensor]) -> Work:
@@ -242,8 +250,14 @@ class _Methods:
         """As ``torch.distributed.all_to_all``."""
         return _begun(collectives.all_to_all(output_tensors, input_tensors, self, True), opts.timeout)
 
-    def alltoall_base(self: Any, output: Tensor, input: Tensor, output_split_sizes: Sequence[int] = (), input_split_sizes: Sequence[int] = (),
-                      opts: Any = NO_OPTIONS) -> Work:  # fmt: skip
+    def alltoall_base(
+        self: Any,
+        output: Tensor,
+        input: Tensor,
+        output_split_sizes: Sequence[int] = (),
+        input_split_sizes: Sequence[int] = (),
+        opts: Any = NO_OPTIONS,
+    ) -> Work:
         """As ``torch.distributed.all_to_all_single``."""
         found = collectives.all_to_all_single(output, input, output_split_sizes, input_split_sizes, self, True)
         return _begun(found, opts.timeout if isinstance(opts, _Options) else opts)

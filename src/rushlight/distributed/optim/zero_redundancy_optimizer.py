@@ -42,7 +42,8 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         overlap_with_ddp: refused: `optim.in_backward` steps while DistributedDataParallel averages.
         defaults: options of the optimizer.
 
-    Raises ValueError before ``torch.distributed.init_process_group`` and for sparse parameters, NotImplementedError for `overlap_with_ddp`.
+    Raises ValueError before ``torch.distributed.init_process_group`` and for sparse parameters, NotImplementedError
+        for `overlap_with_ddp`.
 
     >>> import rushlight as torch
     >>> from rushlight.distributed.optim import ZeroRedundancyOptimizer

@@ -85,8 +85,13 @@ def randn(*size: Any, **options: Any) -> DTensor:
     return _random("randn", size, options, lambda x: x.normal_())
 
 
-def distribute_module(module: Module, device_mesh: DeviceMesh | None = None, partition_fn: Callable[..., Any] | None = None,
-                      input_fn: Callable[..., Any] | None = None, output_fn: Callable[..., Any] | None = None) -> Module:  # fmt: skip
+def distribute_module(
+    module: Module,
+    device_mesh: DeviceMesh | None = None,
+    partition_fn: Callable[..., Any] | None = None,
+    input_fn: Callable[..., Any] | None = None,
+    output_fn: Callable[..., Any] | None = None,
+) -> Module:
     """Let the parameters and buffers of a module be DTensors: as ``partition_fn(name, module, mesh)`` makes them, else replicated.
 
     input_fn(module, inputs, mesh) and output_fn(module, outputs, mesh) change what goes in and comes out.

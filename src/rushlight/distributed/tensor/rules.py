@@ -29,7 +29,8 @@ from rushlight.overrides.protocol import unasked
 from rushlight.storage import bump, settle
 from rushlight.tensor import Tensor, alias, wrap
 
-# What is composed of operators of each element by itself, changes the dtype, or makes another tensor of the same shape; Python's methods.
+# What is composed of operators of each element by itself, changes the dtype, or makes another tensor of the same
+# shape; Python's methods.
 COMPOSED = frozenset(
     "bfloat16 celu clamp_max clamp_min clip clone contiguous detach divide double empty_like float full_like half int long "
     "not_equal ones_like positive subtract to true_divide type type_as zero zeros_like "
@@ -96,14 +97,18 @@ def refuse(func: Callable[..., Any], found: list[Any]) -> NoReturn:
     name = name_of(func)
     more = " Parameters of a module that is sharded are whole while that module runs: call the module." if any(
         isinstance(x, ShardedParameter) for x in found) else ""  # fmt: skip
-    raise NotImplementedError(f"{name} of {', '.join(described(x) for x in found)}: expected a function of each element by itself, of "
-                              "DTensors that lie alike, or a norm, sum, mean or extreme of all elements. Use full_tensor() for the "
-                              f"whole, to_local() for this process's part.{more}")  # fmt: skip
+    raise NotImplementedError(
+        f"{name} of {', '.join(described(x) for x in found)}: expected a function of each element by itself, of "
+        "DTensors that lie alike, or a norm, sum, mean or extreme of all elements. Use full_tensor() for the "
+        f"whole, to_local() for this process's part.{more}"
+    )
 
 
-READ = frozenset("grad requires_grad is_leaf grad_fn dtype device layout itemsize ndim _version output_nr retains_grad is_cuda is_cpu "
-                 "is_sparse is_meta is_quantized is_mkldnn is_nested is_mps is_xpu names _base _is_view is_mtia is_maia is_vulkan "
-                 "is_ipu is_xla is_sparse_csr _backward_hooks".split())  # fmt: skip
+READ = frozenset(
+    "grad requires_grad is_leaf grad_fn dtype device layout itemsize ndim _version output_nr retains_grad is_cuda is_cpu "
+    "is_sparse is_meta is_quantized is_mkldnn is_nested is_mps is_xpu names _base _is_view is_mtia is_maia is_vulkan "
+    "is_ipu is_xla is_sparse_csr _backward_hooks".split()
+)
 
 
 def attribute(func: Callable[..., Any], args: tuple[Any, ...]) -> Any:

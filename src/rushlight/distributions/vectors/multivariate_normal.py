@@ -106,8 +106,14 @@ class MultivariateNormal(OfCovariance, Distribution):
     mean: Tensor = forwarded("loc")
     mode: Tensor = forwarded("loc")
 
-    def __init__(self, loc: Any, covariance_matrix: Tensor | None = None, precision_matrix: Tensor | None = None, scale_tril: Tensor | None = None,
-                 validate_args: bool | None = None):  # fmt: skip
+    def __init__(
+        self,
+        loc: Any,
+        covariance_matrix: Tensor | None = None,
+        precision_matrix: Tensor | None = None,
+        scale_tril: Tensor | None = None,
+        validate_args: bool | None = None,
+    ):
         if loc.dim() < 1:
             raise ValueError("loc must be at least one-dimensional.")
         given = {k: v for k, v in zip(FORMS, (covariance_matrix, precision_matrix, scale_tril)) if v is not None}

@@ -6,17 +6,19 @@ from typing import Any
 
 from rushlight import absent
 
-__all__ = ["free_symbols", "guard_bool", "guard_float", "guard_int", "guard_or_false", "guard_or_true", "guard_scalar", "guard_size_oblivious", "is_nested_int",
-           "has_free_symbols", "has_free_unbacked_symbols", "has_static_value", "has_symbolic_sizes_strides", "is_concrete_bool",
-           "is_concrete_float", "is_concrete_int", "optimization_hint", "statically_known_false", "statically_known_true", "sym_and",
+__all__ = ["free_symbols", "guard_bool", "guard_float", "guard_int", "guard_or_false", "guard_or_true",
+           "guard_scalar", "guard_size_oblivious", "is_nested_int", "has_free_symbols", "has_free_unbacked_symbols",
+           "has_static_value", "has_symbolic_sizes_strides", "is_concrete_bool", "is_concrete_float",
+           "is_concrete_int", "optimization_hint", "statically_known_false", "statically_known_true", "sym_and",
            "sym_eq", "sym_or"]  # fmt: skip
 absent.names(
-    globals(), "sizes are plain numbers here: nothing is captured that would need symbols",
+    globals(),
+    "sizes are plain numbers here: nothing is captured that would need symbols",
     "ConstraintViolationError DimConstraints DimDynamic GuardOnDataDependentSymNode RelaxedUnspecConstraint ShapeEnv ShapeEnvSettings "
     "Specialization StatefulSymbolicContext StatelessSymbolicContext StrictMinMaxConstraint SubclassSymbolicContext "
     "SymIntSymbolicContext SymbolicContext TrackedFake ValueRangesSLoc",
     "bind_symbols compute_unbacked_bindings constrain_range constrain_unify eval_guards rebind_unbacked resolve_unbacked_bindings",
-)  # fmt: skip
+)
 
 
 def guard_int(a: int) -> int:

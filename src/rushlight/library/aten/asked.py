@@ -39,8 +39,10 @@ def in_place(name: str) -> Callable[..., Any]:
         if not ours(input):
             return inner(input, *args, **kwargs)
         if modes.grad and input.requires_grad:
-            raise RuntimeError(f"{name}: a tensor whose class has __torch_dispatch__ and that requires grad is not changed in shape in "
-                               f"place: use {name[:-1]}()")  # fmt: skip
+            raise RuntimeError(
+                f"{name}: a tensor whose class has __torch_dispatch__ and that requires grad is not changed in shape in "
+                f"place: use {name[:-1]}()"
+            )
         special.classes.called(name, input, *args, **kwargs)
         return input
 
@@ -229,8 +231,10 @@ def masked_scatter_(inner: Callable[..., Any], input: Tensor, mask: Tensor, sour
 
 def unsupported(name: str, input: Tensor) -> RuntimeError:
     """The error for what would show values past the class."""
-    return RuntimeError(f".{name}() is not supported for tensors whose class has __torch_dispatch__, such as {type(input).__name__}: "
-                        "what it holds is the class's own; take that out by its own attributes or methods")  # fmt: skip
+    return RuntimeError(
+        f".{name}() is not supported for tensors whose class has __torch_dispatch__, such as {type(input).__name__}: "
+        "what it holds is the class's own; take that out by its own attributes or methods"
+    )
 
 
 def no_numpy(inner: Callable[..., Any], input: Tensor, *args: object, **kwargs: object) -> Any:
@@ -257,21 +261,34 @@ def address(inner: Callable[..., Any], input: Tensor) -> Any:
     return 0 if getattr(input._held, "nowhere", False) else inner(input)
 
 
-METHODS: dict[str, Callable[..., Any]] = {
-    "nonzero": nonzero, "unique": unique, "equal": passed("equal"), "allclose": passed("allclose"), "multinomial": passed("multinomial"),
-    "histc": passed("histc"), "bincount": passed("bincount"), "masked_scatter_": masked_scatter_,
-    "unique_consecutive": unique_consecutive, "isin": isin, "argwhere": argwhere, "repeat_interleave": repeat_interleave,
-    "nonzero_static": passed("nonzero_static"), "bernoulli": bernoulli, "histogram": passed("histogram.bin_ct"),
-}  # fmt: skip
+METHODS: dict[str, Callable[..., Any]] = {"nonzero": nonzero, "unique": unique, "equal": passed("equal"),
+    "allclose": passed("allclose"), "multinomial": passed("multinomial"), "histc": passed("histc"),
+    "bincount": passed("bincount"), "masked_scatter_": masked_scatter_, "unique_consecutive": unique_consecutive,
+    "isin": isin, "argwhere": argwhere, "repeat_interleave": repeat_interleave,
+    "nonzero_static": passed("nonzero_static"), "bernoulli": bernoulli,
+    "histogram": passed("histogram.bin_ct"),}  # fmt: skip
 ASKED: dict[str, Callable[..., Any]] = {
     **{f"torch.{name}": asked for name, asked in METHODS.items()},
     **{f"torch.Tensor.{name}": asked for name, asked in METHODS.items()},
-    **{f"torch.Tensor.{name}": in_place(name) for name in ("t_", "transpose_", "unsqueeze_", "squeeze_", "resize_", "as_strided_")},
+    **{
+        f"torch.Tensor.{name}": in_place(name)
+        for name in ("t_", "transpose_", "unsqueeze_", "squeeze_", "resize_", "as_strided_")
+    },
     **{f"torch.{name}_like": made(f"{name}_like") for name in ("rand", "randn", "randint")},
     **{f"torch.Tensor.new_{name}": sized(f"new_{name}") for name in ("empty", "zeros", "ones", "full")},
-    "torch.Tensor.new_empty_strided": made("new_empty_strided"), "torch.bucketize": passed("bucketize.Tensor"), "torch.searchsorted": passed("searchsorted.Tensor"),
+    "torch.Tensor.new_empty_strided": made("new_empty_strided"),
+    "torch.bucketize": passed("bucketize.Tensor"),
+    "torch.searchsorted": passed("searchsorted.Tensor"),
     **{f"torch.nn.functional.max_pool{n}d": pooled(n) for n in (1, 2, 3)},
-    "torch.linspace": evenly("linspace"), "torch.logspace": evenly("logspace"), "torch.rrelu": rrelu, "torch.nn.functional.rrelu": rrelu,
-    "torch.Tensor.new_tensor": new_tensor, "torch.nn.functional.one_hot": one_hot, "torch.Tensor.numpy": no_numpy, "torch.Tensor.__array__": no_numpy,
-    "torch.Tensor.tolist": no_list, "torch.Tensor.__contains__": contains, "torch.Tensor.data_ptr": address,
-}  # fmt: skip
+    "torch.linspace": evenly("linspace"),
+    "torch.logspace": evenly("logspace"),
+    "torch.rrelu": rrelu,
+    "torch.nn.functional.rrelu": rrelu,
+    "torch.Tensor.new_tensor": new_tensor,
+    "torch.nn.functional.one_hot": one_hot,
+    "torch.Tensor.numpy": no_numpy,
+    "torch.Tensor.__array__": no_numpy,
+    "torch.Tensor.tolist": no_list,
+    "torch.Tensor.__contains__": contains,
+    "torch.Tensor.data_ptr": address,
+}

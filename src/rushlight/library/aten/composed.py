@@ -113,8 +113,16 @@ def dropped(input: Tensor, p: float, order: object, state: object) -> Tensor:
     return input * kept
 
 
-def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, scale: float, groups: int,
-              drop: object) -> Any:  # fmt: skip
+def attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    causal: bool,
+    scale: float,
+    groups: int,
+    drop: object,
+) -> Any:
     """Products around a softmax, where PyTorch has no operator for the whole: but for four dimensions and a mask without gradient."""
     learned = modes.grad and mask is not None and mask.requires_grad
     if drop is not None or (query.dim() == 4 and groups == 1 and not learned):
@@ -150,13 +158,25 @@ def summed(input: Tensor, size: tuple[int, ...]) -> Tensor:
 
 
 COMPOSED: dict[str, Callable[..., Any]] = {
-    "slice": parted("slice"), "select": parted("select"), "view": shaped, "linear": linear, "cross_entropy": cross_entropy,
-    "l1_loss": l1_loss, "kl_div": kl_div, "fused_rms_norm": rms_norm, "scaled_dot_product_attention": attention, "native_dropout": dropped,
-    **{name: both(*name.split("_")) for name in ("var_mean", "std_mean")}, "aminmax": both("amin", "amax"),
-    "sum_to": summed, "square": lambda x: x.pow(2), "rdiv": lambda x, number: NotImplemented if isinstance(number, Tensor) else torch.reciprocal(x) * number,
-    "softsign": lambda x: x / (x.abs() + 1), "tanhshrink": lambda x: x - x.tanh(),
+    "slice": parted("slice"),
+    "select": parted("select"),
+    "view": shaped,
+    "linear": linear,
+    "cross_entropy": cross_entropy,
+    "l1_loss": l1_loss,
+    "kl_div": kl_div,
+    "fused_rms_norm": rms_norm,
+    "scaled_dot_product_attention": attention,
+    "native_dropout": dropped,
+    **{name: both(*name.split("_")) for name in ("var_mean", "std_mean")},
+    "aminmax": both("amin", "amax"),
+    "sum_to": summed,
+    "square": lambda x: x.pow(2),
+    "rdiv": lambda x, number: NotImplemented if isinstance(number, Tensor) else torch.reciprocal(x) * number,
+    "softsign": lambda x: x / (x.abs() + 1),
+    "tanhshrink": lambda x: x - x.tanh(),
     "isfinite": lambda x: (x == x) * (x.abs() != math.inf) if x.is_floating_point() else NotImplemented,
-}  # fmt: skip
+}
 
 
 # What formulas here keep beside results --------------------------------------------------------------------------------

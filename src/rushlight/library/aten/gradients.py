@@ -111,8 +111,19 @@ def masked_scatter(grad: Tensor, mask: Tensor, sizes: Sequence[int]) -> Tensor:
     return result.reshape(tuple(sizes))
 
 
-def of_convolution(grad: Tensor, input: Tensor, weight: Tensor, bias_sizes: object, stride: int | Sequence[int], padding: int | Sequence[int], dilation: int | Sequence[int],
-                transposed: bool, output_padding: int | Sequence[int], groups: int, output_mask: Sequence[bool]) -> tuple[Any, ...]:  # fmt: skip
+def of_convolution(
+    grad: Tensor,
+    input: Tensor,
+    weight: Tensor,
+    bias_sizes: object,
+    stride: int | Sequence[int],
+    padding: int | Sequence[int],
+    dilation: int | Sequence[int],
+    transposed: bool,
+    output_padding: int | Sequence[int],
+    groups: int,
+    output_mask: Sequence[bool],
+) -> tuple[Any, ...]:
     """The gradients by input, weight and bias, None where `output_mask` does not ask for one."""
     wanted = [x for x, asked in zip((input, weight), output_mask, strict=False) if asked]
 
@@ -154,8 +165,16 @@ def statistics(x: Tensor, dims: tuple[int, ...], mean: Tensor, rstd: Tensor) -> 
     return middle, (square + eps).rsqrt()
 
 
-def norm_of_features(grad: Tensor, input: Tensor, normalized_shape: Any, mean: Tensor, rstd: Tensor, weight: Tensor | None, bias: Tensor | None,
-               output_mask: Sequence[bool]) -> tuple[Any, ...]:  # fmt: skip
+def norm_of_features(
+    grad: Tensor,
+    input: Tensor,
+    normalized_shape: Any,
+    mean: Tensor,
+    rstd: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    output_mask: Sequence[bool],
+) -> tuple[Any, ...]:
     """The gradients by input, weight and bias, from the statistics of forward."""
     dims = tuple(range(-len(normalized_shape), 0))
     lead = tuple(range(input.dim() - len(normalized_shape)))
@@ -181,8 +200,11 @@ def norm_of_groups(grad: Tensor, input: Tensor, mean: Tensor, rstd: Tensor, weig
     g = dy if weight is None else dy * weight.reshape(1, group, C // group, 1)
     means = g.mean((2, 3), True), (g * normal).mean((2, 3), True)
     by_input = rstd * (g - means[0] - normal * means[1]) if output_mask[0] else None
-    return (by_input.reshape(input.shape) if by_input is not None else None,
-            (dy * normal).sum((0, 3)).reshape(C) if output_mask[1] else None, dy.sum((0, 3)).reshape(C) if output_mask[2] else None)  # fmt: skip
+    return (
+        by_input.reshape(input.shape) if by_input is not None else None,
+        (dy * normal).sum((0, 3)).reshape(C) if output_mask[1] else None,
+        dy.sum((0, 3)).reshape(C) if output_mask[2] else None,
+    )
 
 
 def norm_of_channels(grad: Tensor, input: Tensor, weight: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None,
@@ -297,8 +319,15 @@ BY_FIRST = (  # gradients by the first input of a function that takes the rest a
     "reflection_pad1d_backward reflection_pad2d_backward reflection_pad3d_backward replication_pad1d_backward "
     "replication_pad2d_backward replication_pad3d_backward"
 ).split()
-RESIZINGS = ("upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d", "upsample_bicubic2d", "_upsample_bilinear2d_aa",
-             "_upsample_bicubic2d_aa", *(f"{start}{n}d" for start in ("upsample_nearest", "_upsample_nearest_exact") for n in (1, 2, 3)))  # fmt: skip
+RESIZINGS = (
+    "upsample_linear1d",
+    "upsample_bilinear2d",
+    "upsample_trilinear3d",
+    "upsample_bicubic2d",
+    "_upsample_bilinear2d_aa",
+    "_upsample_bicubic2d_aa",
+    *(f"{start}{n}d" for start in ("upsample_nearest", "_upsample_nearest_exact") for n in (1, 2, 3)),
+)
 KEPT = ("multilabel_margin_loss",)  # forward kept the last argument
 
 MEANINGS: dict[str, Callable[..., Any]] = (
@@ -306,26 +335,49 @@ MEANINGS: dict[str, Callable[..., Any]] = (
     | {f"{name}_backward": resizing(name) for name in RESIZINGS}
     | {f"{name}_backward": without_last(name) for name in KEPT}
     | {
-        "_adaptive_avg_pool2d_backward": average_to(2), "_adaptive_avg_pool3d_backward": average_to(3),
-        "max_pool2d_with_indices_backward": maximum_at(2), "max_pool3d_with_indices_backward": maximum_at(3),
-        "adaptive_max_pool2d_backward": maximum_at(2), "adaptive_max_pool3d_backward": maximum_at(3),
-        "fractional_max_pool2d_backward": maximum_at(2), "fractional_max_pool3d_backward": maximum_at(3),
-        "rrelu_with_noise_backward": rrelu, "_scaled_dot_product_flash_attention_for_cpu_backward": attention,
-        "elu_backward": elu, "leaky_relu_backward": leaky_relu, "threshold_backward": threshold, "log_sigmoid_backward": log_sigmoid,
-        "sigmoid_backward": lambda g, y: g * y.conj() * (1 - y.conj()), "tanh_backward": lambda g, y: g * (1 - y.conj() * y.conj()),
-        "_softmax_backward_data": softmax, "_log_softmax_backward_data": log_softmax,
-        "masked_scatter_backward": masked_scatter, "convolution_backward": of_convolution,
-        "native_layer_norm_backward": norm_of_features, "native_group_norm_backward": norm_of_groups, "native_batch_norm_backward": norm_of_channels,
-        "batch_norm_backward": update_batch_norm, "embedding_dense_backward": embedding_dense,
-        "grid_sampler_2d_backward": grid_sampler, "grid_sampler_3d_backward": grid_sampler,
-        "nll_loss_backward": nll, "nll_loss2d_backward": nll, "_cdist_backward": cdist,
+        "_adaptive_avg_pool2d_backward": average_to(2),
+        "_adaptive_avg_pool3d_backward": average_to(3),
+        "max_pool2d_with_indices_backward": maximum_at(2),
+        "max_pool3d_with_indices_backward": maximum_at(3),
+        "adaptive_max_pool2d_backward": maximum_at(2),
+        "adaptive_max_pool3d_backward": maximum_at(3),
+        "fractional_max_pool2d_backward": maximum_at(2),
+        "fractional_max_pool3d_backward": maximum_at(3),
+        "rrelu_with_noise_backward": rrelu,
+        "_scaled_dot_product_flash_attention_for_cpu_backward": attention,
+        "elu_backward": elu,
+        "leaky_relu_backward": leaky_relu,
+        "threshold_backward": threshold,
+        "log_sigmoid_backward": log_sigmoid,
+        "sigmoid_backward": lambda g, y: g * y.conj() * (1 - y.conj()),
+        "tanh_backward": lambda g, y: g * (1 - y.conj() * y.conj()),
+        "_softmax_backward_data": softmax,
+        "_log_softmax_backward_data": log_softmax,
+        "masked_scatter_backward": masked_scatter,
+        "convolution_backward": of_convolution,
+        "native_layer_norm_backward": norm_of_features,
+        "native_group_norm_backward": norm_of_groups,
+        "native_batch_norm_backward": norm_of_channels,
+        "batch_norm_backward": update_batch_norm,
+        "embedding_dense_backward": embedding_dense,
+        "grid_sampler_2d_backward": grid_sampler,
+        "grid_sampler_3d_backward": grid_sampler,
+        "nll_loss_backward": nll,
+        "nll_loss2d_backward": nll,
+        "_cdist_backward": cdist,
         "_pdist_backward": lambda g, x, p, d: pulled(lambda x: functional.pdist(x, p), g, x)[0],
         "_prelu_kernel_backward": lambda g, x, w: pulled(values.prelu_kernel, g, x, w.expand(x.shape)),
         "native_dropout_backward": lambda g, mask, scale: g * mask * scale,
-        "select_backward": spreading(lambda x, dim, index: x.select(dim, index)), "slice_backward": spreading(values.slice_of),
-        "diagonal_backward": spreading(lambda x, *dims: x.diagonal(*dims)), "unfold_backward": spreading(lambda x, *options: x.unfold(*options)),
-        "trace_backward": spreading(lambda x: x.trace()), "index_select_backward": spreading(lambda x, dim, index: x.index_select(dim, index)),
+        "select_backward": spreading(lambda x, dim, index: x.select(dim, index)),
+        "slice_backward": spreading(values.slice_of),
+        "diagonal_backward": spreading(lambda x, *dims: x.diagonal(*dims)),
+        "unfold_backward": spreading(lambda x, *options: x.unfold(*options)),
+        "trace_backward": spreading(lambda x: x.trace()),
+        "index_select_backward": spreading(lambda x, dim, index: x.index_select(dim, index)),
         "matmul_backward": lambda g, a, b, mask: asked(torch.matmul, g, (a, b), mask),
-        "linear_backward": lambda x, g, w, mask: (*asked(functional.linear, g, (x, w), mask[:2]), summed(g, tuple(range(g.dim() - 1))) if mask[2] else None),
+        "linear_backward": lambda x, g, w, mask: (
+            *asked(functional.linear, g, (x, w), mask[:2]),
+            summed(g, tuple(range(g.dim() - 1))) if mask[2] else None,
+        ),
     }
-)  # fmt: skip
+)

@@ -75,8 +75,16 @@ def chunk_cat(tensors: Sequence[Tensor], dim: int, num_chunks: int, *, out: Tens
     return torch.cat(parts, -1, out=out)
 
 
-def attention(query: Tensor, key: Tensor, value: Tensor, dropout_p: float = 0.0, is_causal: bool = False, *,
-              attn_mask: Tensor | None = None, scale: float | None = None) -> tuple[Tensor, Tensor]:  # fmt: skip
+def attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    attn_mask: Tensor | None = None,
+    scale: float | None = None,
+) -> tuple[Tensor, Tensor]:
     """Attention, and the logarithms of the sums of exponentials of its scores.  (N, H, L, E), (N, H, S, E) -> (N, H, L, E), (N, H, L)."""
     out = functional.scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale)
     scores = query @ key.transpose(-2, -1) * (query.shape[-1] ** -0.5 if scale is None else scale)

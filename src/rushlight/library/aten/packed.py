@@ -32,7 +32,8 @@ def _weight_int8pack_mm(self: Tensor, mat2: Tensor, scales: Tensor) -> object:
 def _convert_weight_to_int4pack_for_cpu(self: Tensor, innerKTiles: int) -> object:
     """Numbers from 0 to 15, two in a byte.  (N, K) of int32 -> (N, K / 2) of uint8
 
-    innerKTiles: taken for the sake of what packs for GPUs.  Raises RuntimeError for other dtypes, rows not in sixteens and odd columns.
+    innerKTiles: taken for the sake of what packs for GPUs.  Raises RuntimeError for other dtypes, rows not in
+        sixteens and odd columns.
     """
     name = "_convert_weight_to_int4pack_for_cpu: expect"
     _check(self.dtype is dtypes.int32, f"{name} weight to be kInt.")
@@ -46,8 +47,8 @@ def _convert_weight_to_int4pack_for_cpu(self: Tensor, innerKTiles: int) -> objec
 def _weight_int4pack_mm_for_cpu(self: Tensor, mat2: Tensor, qGroupSize: int, qScaleAndZeros: Tensor) -> object:
     """x @ w.T of a packed weight: (n - 8) * scale + zero, with a scale and a zero for each group of a row; in float32.
 
-    (M, K), (N, K / 2) as `_convert_weight_to_int4pack_for_cpu` gives it, (K / qGroupSize, N, 2) -> (M, N).  Raises RuntimeError for other
-    dtypes, shapes and sizes of groups.
+    (M, K), (N, K / 2) as `_convert_weight_to_int4pack_for_cpu` gives it, (K / qGroupSize, N, 2) -> (M, N).  Raises
+    RuntimeError for other dtypes, shapes and sizes of groups.
     """
     name, rows = "_weight_int4pack_mm_for_cpu: expect", len(mat2)
     _check(self.dim() == 2 and self.dtype in _KINDS, f"{name} A to be a matrix, either 32-bit or 16-bit float tensor.")

@@ -138,8 +138,16 @@ def masked_index_put(input: Tensor, mask: Tensor, indices: Sequence[Tensor | Non
     return index_put(input, inside, values.masked_fill(~mask, 0), True)
 
 
-def to_copy(input: Tensor, *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | int | None = None, pin_memory: bool | None = None,
-            non_blocking: bool = False, memory_format: memory_format | None = None) -> Tensor:  # fmt: skip
+def to_copy(
+    input: Tensor,
+    *,
+    dtype: dtype | None = None,
+    layout: layout | None = None,
+    device: device | str | int | None = None,
+    pin_memory: bool | None = None,
+    non_blocking: bool = False,
+    memory_format: memory_format | None = None,
+) -> Tensor:
     """A copy in another dtype, on another device."""
     return input.to(device or input.device, dtype or input.dtype, copy=True, memory_format=memory_format)
 
@@ -220,8 +228,15 @@ def assert_async(input: Tensor, assert_msg: str = "Expected the tensor to be tru
         raise RuntimeError(assert_msg)
 
 
-def assert_metadata(a: Tensor, size: Any = None, stride: Any = None, dtype: dtype | None = None, *, device: device | str | int | None = None,
-                    layout: layout | None = None) -> None:  # fmt: skip
+def assert_metadata(
+    a: Tensor,
+    size: Any = None,
+    stride: Any = None,
+    dtype: dtype | None = None,
+    *,
+    device: device | str | int | None = None,
+    layout: layout | None = None,
+) -> None:
     """Raise RuntimeError where a tensor is not what is said of it."""
     got = {
         "size": tuple(a.shape),
@@ -264,8 +279,14 @@ def updating_batch_norm(
     return *found, input.new_empty((0,), dtype=dtypes.uint8)
 
 
-def rrelu(input: Tensor, noise: Tensor, lower: float = 0.125, upper: float = 1 / 3, training: bool = False, generator: Generator | None = None,
-          ) -> Tensor:  # fmt: skip
+def rrelu(
+    input: Tensor,
+    noise: Tensor,
+    lower: float = 0.125,
+    upper: float = 1 / 3,
+    training: bool = False,
+    generator: Generator | None = None,
+) -> Tensor:
     """Leaky relu of random slopes, which are written into `noise`, in training; else of the middle one."""
     if not training:
         return functional.leaky_relu(input, (lower + upper) / 2)
@@ -280,24 +301,65 @@ def sort(input: Tensor, *args: object, stable: bool | None = None, **kwargs: obj
 
 
 MEANINGS: dict[str, Callable[..., Any]] = {name: loss(name) for name in LOSSES} | {
-    "nll_loss": nll_loss, "nll_loss2d": nll_loss, "nll_loss_forward": nll_loss_forward, "nll_loss2d_forward": nll_loss_forward,
-    "multilabel_margin_loss_forward": multilabel_margin_loss_forward, "log_sigmoid_forward": log_sigmoid_forward,
-    "log_sigmoid": lambda x: functional.logsigmoid(x), "_softmax": softmax, "_log_softmax": log_softmax,
-    "_safe_softmax": safe_softmax, "slice": slice_of, "index": index, "_unsafe_index": index, "index_put": index_put,
-    "index_put_": index_put_, "_index_put_impl_": index_put_, "_unsafe_index_put": index_put,
-    "_unsafe_masked_index": masked_index, "_unsafe_masked_index_put_accumulate": masked_index_put, "_to_copy": to_copy,
-    "_unsafe_view": unsafe_view, "alias": lambda x: x.view_as(x), "lift_fresh": lambda x: x.view_as(x),
-    "lift_fresh_copy": lambda x: x.clone(), "lift": lambda x: x, "zero": lambda x: torch.fill(x, 0), "_prelu_kernel": prelu_kernel, "_trilinear": trilinear,
-    "_unique": lambda x, sorted=True, return_inverse=False: unique(x, sorted, return_inverse)[:2], "_unique2": unique,
-    "unique_dim": unique_dim, "unique_consecutive": unique_consecutive, "_fft_r2c": fft("r2c"), "_fft_c2r": fft("c2r"),
-    "_fft_c2c": fft("c2c"), "_local_scalar_dense": lambda x: x.item(), "_is_all_true": lambda x: x.all(),
-    "_is_any_true": lambda x: x.any(), "_assert_async": assert_async, "_assert_scalar": lambda x, message: assert_async(x, message),
-    "_assert_tensor_metadata": assert_metadata, "is_pinned": lambda x, device=None: False,
-    "sym_size": lambda x, dim=None: x.size(dim) if dim is not None else x.size(), "sym_numel": lambda x: x.numel(),
-    "sym_stride": lambda x, dim=None: x.stride(dim) if dim is not None else x.stride(), "sym_storage_offset": lambda x: x.storage_offset(),
-    "affine_grid_generator": lambda theta, size, align_corners: functional.affine_grid(theta, list(size), align_corners),
-    "__lshift__": operator.lshift, "__rshift__": operator.rshift, "__and__": operator.and_, "__or__": operator.or_,
-    "__xor__": operator.xor, "sort": sort, "elu": elu, "block_diag": lambda tensors: torch.block_diag(*tensors), "_native_batch_norm_legit": batch_norm,
-    "_native_batch_norm_legit_no_training": evaluated_batch_norm, "_batch_norm_with_update": updating_batch_norm,
+    "nll_loss": nll_loss,
+    "nll_loss2d": nll_loss,
+    "nll_loss_forward": nll_loss_forward,
+    "nll_loss2d_forward": nll_loss_forward,
+    "multilabel_margin_loss_forward": multilabel_margin_loss_forward,
+    "log_sigmoid_forward": log_sigmoid_forward,
+    "log_sigmoid": lambda x: functional.logsigmoid(x),
+    "_softmax": softmax,
+    "_log_softmax": log_softmax,
+    "_safe_softmax": safe_softmax,
+    "slice": slice_of,
+    "index": index,
+    "_unsafe_index": index,
+    "index_put": index_put,
+    "index_put_": index_put_,
+    "_index_put_impl_": index_put_,
+    "_unsafe_index_put": index_put,
+    "_unsafe_masked_index": masked_index,
+    "_unsafe_masked_index_put_accumulate": masked_index_put,
+    "_to_copy": to_copy,
+    "_unsafe_view": unsafe_view,
+    "alias": lambda x: x.view_as(x),
+    "lift_fresh": lambda x: x.view_as(x),
+    "lift_fresh_copy": lambda x: x.clone(),
+    "lift": lambda x: x,
+    "zero": lambda x: torch.fill(x, 0),
+    "_prelu_kernel": prelu_kernel,
+    "_trilinear": trilinear,
+    "_unique": lambda x, sorted=True, return_inverse=False: unique(x, sorted, return_inverse)[:2],
+    "_unique2": unique,
+    "unique_dim": unique_dim,
+    "unique_consecutive": unique_consecutive,
+    "_fft_r2c": fft("r2c"),
+    "_fft_c2r": fft("c2r"),
+    "_fft_c2c": fft("c2c"),
+    "_local_scalar_dense": lambda x: x.item(),
+    "_is_all_true": lambda x: x.all(),
+    "_is_any_true": lambda x: x.any(),
+    "_assert_async": assert_async,
+    "_assert_scalar": lambda x, message: assert_async(x, message),
+    "_assert_tensor_metadata": assert_metadata,
+    "is_pinned": lambda x, device=None: False,
+    "sym_size": lambda x, dim=None: x.size(dim) if dim is not None else x.size(),
+    "sym_numel": lambda x: x.numel(),
+    "sym_stride": lambda x, dim=None: x.stride(dim) if dim is not None else x.stride(),
+    "sym_storage_offset": lambda x: x.storage_offset(),
+    "affine_grid_generator": lambda theta, size, align_corners: functional.affine_grid(
+        theta, list(size), align_corners
+    ),
+    "__lshift__": operator.lshift,
+    "__rshift__": operator.rshift,
+    "__and__": operator.and_,
+    "__or__": operator.or_,
+    "__xor__": operator.xor,
+    "sort": sort,
+    "elu": elu,
+    "block_diag": lambda tensors: torch.block_diag(*tensors),
+    "_native_batch_norm_legit": batch_norm,
+    "_native_batch_norm_legit_no_training": evaluated_batch_norm,
+    "_batch_norm_with_update": updating_batch_norm,
     "rrelu_with_noise": rrelu,
-}  # fmt: skip
+}

@@ -23,8 +23,14 @@ def unless_empty(sizes: object) -> Any:
 def max_pool(dims: int) -> Callable[..., Any]:
     """The maximum of each window, and where it lies."""
 
-    def with_indices(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] = (), padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1,
-                     ceil_mode: bool = False) -> Any:  # fmt: skip
+    def with_indices(
+        input: Tensor,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] = (),
+        padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
+        ceil_mode: bool = False,
+    ) -> Any:
         pool = NAMESPACES["nn.functional"][f"max_pool{dims}d"]
         return pool(input, kernel_size, unless_empty(stride), padding, dilation, ceil_mode, return_indices=True)
 
@@ -120,17 +126,29 @@ def grid_sampler(
 
 
 MEANINGS: dict[str, Callable[..., Any]] = {
-    "im2col": im2col, "col2im": col2im, "grid_sampler_2d": grid_sampler, "grid_sampler_3d": grid_sampler,
-    "max_pool2d_with_indices": max_pool(2), "max_pool3d_with_indices": max_pool(3), "avg_pool2d": average_pool(2), "avg_pool3d": average_pool(3),
-    "adaptive_max_pool2d": adaptive_max_pool(2), "adaptive_max_pool3d": adaptive_max_pool(3),
-    "fractional_max_pool2d": fractional_max_pool(2), "fractional_max_pool3d": fractional_max_pool(3),
-    "max_unpool2d": max_unpool(2), "max_unpool3d": max_unpool(3),
+    "im2col": im2col,
+    "col2im": col2im,
+    "grid_sampler_2d": grid_sampler,
+    "grid_sampler_3d": grid_sampler,
+    "max_pool2d_with_indices": max_pool(2),
+    "max_pool3d_with_indices": max_pool(3),
+    "avg_pool2d": average_pool(2),
+    "avg_pool3d": average_pool(3),
+    "adaptive_max_pool2d": adaptive_max_pool(2),
+    "adaptive_max_pool3d": adaptive_max_pool(3),
+    "fractional_max_pool2d": fractional_max_pool(2),
+    "fractional_max_pool3d": fractional_max_pool(3),
+    "max_unpool2d": max_unpool(2),
+    "max_unpool3d": max_unpool(3),
     "_adaptive_avg_pool2d": lambda x, size: functional.adaptive_avg_pool2d(x, size),
     "_adaptive_avg_pool3d": lambda x, size: functional.adaptive_avg_pool3d(x, size),
-    "upsample_linear1d": resize("linear", True), "upsample_bilinear2d": resize("bilinear", True),
-    "upsample_trilinear3d": resize("trilinear", True), "upsample_bicubic2d": resize("bicubic", True),
-    "_upsample_bilinear2d_aa": resize("bilinear", True, True), "_upsample_bicubic2d_aa": resize("bicubic", True, True),
-}  # fmt: skip
+    "upsample_linear1d": resize("linear", True),
+    "upsample_bilinear2d": resize("bilinear", True),
+    "upsample_trilinear3d": resize("trilinear", True),
+    "upsample_bicubic2d": resize("bicubic", True),
+    "_upsample_bilinear2d_aa": resize("bilinear", True, True),
+    "_upsample_bicubic2d_aa": resize("bicubic", True, True),
+}
 for start, mode in (("upsample_nearest", "nearest"), ("_upsample_nearest_exact", "nearest-exact")):
     MEANINGS |= {f"{start}{n}d": resize(mode, False) for n in (1, 2, 3)}
 for start, mode in (("reflection", "reflect"), ("replication", "replicate")):

@@ -88,8 +88,10 @@ class MaskedTensor(Tensor):
         name = str(resolve_name(func) or getattr(func, "__name__", "")).removeprefix("torch.")
         name = name.removeprefix("Tensor.").removeprefix("nn.functional.")
         if name not in TABLE:
-            raise TypeError(f"{name}: not implemented for masked tensors: compute with get_data() and get_mask(), or fill what does "
-                            "not count by to_tensor(value)")  # fmt: skip
+            raise TypeError(
+                f"{name}: not implemented for masked tensors: compute with get_data() and get_mask(), or fill what does "
+                "not count by to_tensor(value)"
+            )
         return TABLE[name](func, args, kwargs or {})
 
     def get_data(self) -> Tensor:

@@ -271,9 +271,19 @@ TABLE: dict[str, Call] = {
     **{name: reduction(name) for name in REDUCTIONS},
     **dict.fromkeys(READ, read),
     **{name: softmax(name) for name in ("softmax", "log_softmax")},
-    "all": every, "where": where, "grad.__get__": gradient, "autograd.grad": gradients, "item": item, "tolist": unfit, "numpy": unfit,
-    "__array__": unfit, "requires_grad_": itself, "grad.__set__": itself, "__setitem__": written, "copy_": written,
-}  # fmt: skip
+    "all": every,
+    "where": where,
+    "grad.__get__": gradient,
+    "autograd.grad": gradients,
+    "item": item,
+    "tolist": unfit,
+    "numpy": unfit,
+    "__array__": unfit,
+    "requires_grad_": itself,
+    "grad.__set__": itself,
+    "__setitem__": written,
+    "copy_": written,
+}
 
 
 def power(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

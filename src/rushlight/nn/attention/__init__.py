@@ -11,7 +11,8 @@ from rushlight.basics.caller import warn
 from rushlight.basics.lazily import lazily
 
 __all__ = ["SDPBackend", "WARN_FOR_UNFUSED_KERNELS", "activate_flash_attention_impl", "current_flash_attention_impl",
-           "list_flash_attention_impls", "register_flash_attention_impl", "restore_flash_attention_impl", "sdpa_kernel"]  # fmt: skip
+           "list_flash_attention_impls", "register_flash_attention_impl", "restore_flash_attention_impl",
+           "sdpa_kernel"]  # fmt: skip
 from rushlight.tensor import Tensor
 
 WARN_FOR_UNFUSED_KERNELS = False

@@ -313,8 +313,10 @@ def _put(module: Module, name: str, key: str, parameter: Tensor, value: Tensor, 
     elif not assign:
         if not is_lazy(value):
             if parameter.is_meta and not value.is_meta:
-                warn(f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current model, which is "
-                     "a no-op: assign=True gives it the checkpoint's")  # fmt: skip
+                warn(
+                    f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current model, which is "
+                    "a no-op: assign=True gives it the checkpoint's"
+                )
             with no_grad():
                 parameter.copy_(value)
     else:

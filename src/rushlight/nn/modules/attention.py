@@ -155,8 +155,10 @@ class MultiheadAttention(Module):
             or not self._qkv_same_embed_dim or self.num_heads % 2 == 1,
         }  # fmt: skip
         for found in (words for words, holds in wrong.items() if holds):
-            raise AssertionError(f"MultiheadAttention: nested tensors are taken in evaluation without gradients alone, got them {found}; "
-                                 "compose linear() and scaled_dot_product_attention(), which take them always")  # fmt: skip
+            raise AssertionError(
+                f"MultiheadAttention: nested tensors are taken in evaluation without gradients alone, got them {found}; "
+                "compose linear() and scaled_dot_product_attention(), which take them always"
+            )
 
     def _separate(self) -> dict[str, Any]:
         """Arguments for projections of their own."""

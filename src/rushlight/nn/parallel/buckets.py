@@ -26,7 +26,7 @@ class _BucketCapacityConfig:
     ) -> _BucketCapacityConfig:
         """Of MiB, for all buckets or for each: 25 by default, and 1 for the first.  Raises AssertionError for a list where gradients are averaged by
         a graph's own hooks.
-        """  # fmt: skip
+        """
         if bucket_cap_mb_list and use_python_reducer:
             raise AssertionError("DistributedDataParallel: the python reducer is not supported with bucket_cap_mb_list")
         each = tuple(int(cap * _MB_TO_BYTES) for cap in bucket_cap_mb_list or ())

@@ -41,8 +41,8 @@ class DistributedDataParallel(Module):
     Args:
         module: the same on all processes.
         device_ids: may name one device.
-        broadcast_buffers: give all processes the buffers of the first, now and before each forward; `forward_sync_buffers` says of the
-            latter alone.
+        broadcast_buffers: give all processes the buffers of the first, now and before each forward;
+            `forward_sync_buffers` says of the latter alone.
         process_group: the default group if None; `device_mesh` of one dimension has one too.
         bucket_cap_mb: MiB of gradients that are sent together, 25 by default; bucket_cap_mb_list: of each of the first, one by one.
         find_unused_parameters: some parameters may get no gradient on some process; else that is an error.
@@ -52,9 +52,10 @@ class DistributedDataParallel(Module):
         delay_all_reduce_named_params, param_to_hook_all_reduce, skip_all_reduce_unused_params, batched_grad_copy: accepted: when
             messages begin is decided here.
 
-    Parameters and buffers whose names are in the module's `_ddp_params_and_buffers_to_ignore` are neither averaged nor sent.  Names in its `state_dict` begin with "module." as in PyTorch.  Raises ValueError before
-    ``torch.distributed.init_process_group`` and for several devices, RuntimeError for a module without parameters that require
-    gradients and where processes have different ones.
+    Parameters and buffers whose names are in the module's `_ddp_params_and_buffers_to_ignore` are neither averaged
+    nor sent.  Names in its `state_dict` begin with "module." as in PyTorch.  Raises ValueError before
+    ``torch.distributed.init_process_group`` and for several devices, RuntimeError for a module without parameters
+    that require gradients and where processes have different ones.
     """
 
     def __init__(
@@ -204,14 +205,24 @@ class DistributedDataParallel(Module):
         params = [p for _, p in self._kept(self.module.named_parameters()) if p.requires_grad]
         sizes = [] if self.reducer is None else [b.size * b.params[0].itemsize for b in self.reducer.buckets]
         return {
-            "world_size": self._processes, "rank": self.process_group.rank(), "module_name": type(self.module).__name__,
-            "backend_name": str(self.process_group.backend), "device_ids": ", ".join(map(str, self.device_ids or ())),
-            "output_device": -1 if self.output_device is None else self.output_device, "broadcast_buffers": int(self.broadcast_buffers),
-            "find_unused_parameters": int(self.find_unused_parameters), "gradient_as_bucket_view": int(self.gradient_as_bucket_view),
-            "static_graph": int(self.static_graph), "bucket_cap_bytes": self._bucket_config.bucket_bytes_cap,
-            "bucket_sizes": ", ".join(map(str, sizes)), "num_parameter_tensors": len(params), "total_parameter_size_bytes": sum(p.nbytes for p in params),
-            "iteration": self._passes, "has_error": int(bool(self._error)), "error": self._error,
-        }  # fmt: skip
+            "world_size": self._processes,
+            "rank": self.process_group.rank(),
+            "module_name": type(self.module).__name__,
+            "backend_name": str(self.process_group.backend),
+            "device_ids": ", ".join(map(str, self.device_ids or ())),
+            "output_device": -1 if self.output_device is None else self.output_device,
+            "broadcast_buffers": int(self.broadcast_buffers),
+            "find_unused_parameters": int(self.find_unused_parameters),
+            "gradient_as_bucket_view": int(self.gradient_as_bucket_view),
+            "static_graph": int(self.static_graph),
+            "bucket_cap_bytes": self._bucket_config.bucket_bytes_cap,
+            "bucket_sizes": ", ".join(map(str, sizes)),
+            "num_parameter_tensors": len(params),
+            "total_parameter_size_bytes": sum(p.nbytes for p in params),
+            "iteration": self._passes,
+            "has_error": int(bool(self._error)),
+            "error": self._error,
+        }
 
     def register_comm_hook(self, state: object, hook: Callable[[object, Any], Any]) -> None:
         """Let ``hook(state, bucket)`` average the gradients of a bucket; it returns a Future of the tensor.
@@ -268,8 +279,9 @@ def check_options(delayed: object, at: object, mixed_precision: object) -> None:
 
 def _dump_DDP_relevant_env_vars() -> None:
     """Print what of the environment says how processes meet."""
-    names = ["RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_PORT", "MASTER_ADDR", "CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "TORCH_DISTRIBUTED_DEBUG",
-             "NCCL_TOPO_DUMP_FILE", "TORCH_NCCL_ASYNC_ERROR_HANDLING"]  # fmt: skip
+    names = ["RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_PORT", "MASTER_ADDR", "CUDA_VISIBLE_DEVICES",
+             "OMP_NUM_THREADS", "TORCH_DISTRIBUTED_DEBUG", "NCCL_TOPO_DUMP_FILE",
+             "TORCH_NCCL_ASYNC_ERROR_HANDLING"]  # fmt: skip
     names += sorted(
         name
         for name in {*os.environ} - {*names}

@@ -83,12 +83,16 @@ def _check_module(module: Module) -> None:
     """RuntimeError for a module whose samples are no matter of their own, or that was called and backward run before."""
     for name, part in module.named_modules():
         if isinstance(part, _BatchNorm) and (part.training or part.running_mean is None):
-            raise RuntimeError(f"call_for_per_sample_grads: cannot handle function batch_norm: in {name or 'module'} each sample's result "
-                               "depends on the others: use a group norm, or eval()")  # fmt: skip
+            raise RuntimeError(
+                f"call_for_per_sample_grads: cannot handle function batch_norm: in {name or 'module'} each sample's result "
+                "depends on the others: use a group norm, or eval()"
+            )
     for name, p in module.named_parameters():
         if getattr(p, "grad_sample", None) is not None:
-            raise RuntimeError(f"call_for_per_sample_grads accumulates the gradients, which will be incorrect for multiple calls without clearing "
-                               f"gradients: {name} has a grad_sample from before, set it to None first")  # fmt: skip
+            raise RuntimeError(
+                f"call_for_per_sample_grads accumulates the gradients, which will be incorrect for multiple calls without clearing "
+                f"gradients: {name} has a grad_sample from before, set it to None first"
+            )
 
 
 def _dims(module: Module, given: list[Any], dim: int) -> list[int | None]:

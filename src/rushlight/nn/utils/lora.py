@@ -92,8 +92,10 @@ class LoRA(Module):
     def merge(self, sign: float = 1.0) -> None:
         """Add the adapter to the weight (-1: take it off again)."""
         if self.base_dtype is not None:
-            raise RuntimeError(f"merge: the weight lies in {self.base_dtype}, in which the sum would be rounded again: unload(model) "
-                               "gives ordinary layers with the sum in full")  # fmt: skip
+            raise RuntimeError(
+                f"merge: the weight lies in {self.base_dtype}, in which the sum would be rounded again: unload(model) "
+                "gives ordinary layers with the sum in full"
+            )
         with no_grad():
             self.base.weight.add_(self.delta(), alpha=sign)
         self.merged = sign > 0
@@ -164,8 +166,10 @@ def apply(
     known = {name: m for name, m in model.named_modules(remove_duplicate=False) if name and adaptable(m)}
     names = [name for name in known if any(fnmatchcase(x, p) for p in wanted for x in (name, name.rpartition(".")[2]))]
     if not names:
-        raise ValueError(f"lora.apply: no Linear or ConvNd of one group fits {wanted}: there are {', '.join(list(known)[:8]) or 'none'}"
-                         f"{', ...' if len(known) > 8 else ''}")  # fmt: skip
+        raise ValueError(
+            f"lora.apply: no Linear or ConvNd of one group fits {wanted}: there are {', '.join(list(known)[:8]) or 'none'}"
+            f"{', ...' if len(known) > 8 else ''}"
+        )
     if freeze:
         model.requires_grad_(False)
     made: dict[int, LoRA] = {}

@@ -166,8 +166,10 @@ def from_numpy(ndarray: Array) -> Tensor:
 
 def warn_read_only() -> None:
     """Warn that a tensor's memory must not be written."""
-    caller.warn("The given NumPy array is not writable (it is read-only), and writing to this tensor will fail. You may want to copy "
-                "the array to protect its data or make it writable before converting it to a tensor.")  # fmt: skip
+    caller.warn(
+        "The given NumPy array is not writable (it is read-only), and writing to this tensor will fail. You may want to copy "
+        "the array to protect its data or make it writable before converting it to a tensor."
+    )
 
 
 @function()
@@ -195,8 +197,10 @@ def frombuffer(
         raise ValueError(f"requested buffer length ({count} * {kind.itemsize} bytes) after offset ({offset} bytes) "
                          f"must not be greater than actual buffer length ({view.nbytes} bytes)")  # fmt: skip
     if view.readonly:
-        caller.warn("The given buffer is not writable (it is read-only), and writing to this tensor will fail. You may want to copy "
-                      "the buffer to protect its data or make it writable before converting it to a tensor.")  # fmt: skip
+        caller.warn(
+            "The given buffer is not writable (it is read-only), and writing to this tensor will fail. You may want to copy "
+            "the buffer to protect its data or make it writable before converting it to a tensor."
+        )
     return made(np.frombuffer(view, kind, count, offset), requires_grad)
 
 

@@ -178,7 +178,9 @@ def dim_order(self: Tensor, *, ambiguity_check: bool | list[Any] = False) -> tup
     """
     steps = strides_of(self._held)
     if not isinstance(ambiguity_check, (bool, list, tuple)):
-        raise TypeError(f"dim_order(): ambiguity_check must be a bool or a list of memory formats, not {kind_of(ambiguity_check)}")  # fmt: skip
+        raise TypeError(
+            f"dim_order(): ambiguity_check must be a bool or a list of memory formats, not {kind_of(ambiguity_check)}"
+        )
     if ambiguity_check is not False and _ambiguous(self._held.shape, steps) and not _fits_one(self, ambiguity_check):
         raise RuntimeError(
             "The tensor does not have unique dim order, or cannot map to exact one of the given memory formats."
@@ -257,8 +259,13 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     if known is not None:
         return known
     if not self.is_leaf:
-        raise explained(RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment: "
-                           f"detach() this tensor of shape {list(self.shape)}, which {self.grad_fn.name()} computed."), "copy-of-a-result")  # fmt: skip
+        raise explained(
+            RuntimeError(
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment: "
+                f"detach() this tensor of shape {list(self.shape)}, which {self.grad_fn.name()} computed."
+            ),
+            "copy-of-a-result",
+        )
     fresh = cloned(self) if without_values(self) else like_class(wrap(copied(self, memo)), self.__class__)
     fresh._storage = None if self._bits or without_values(self) else memo.get(-id(owner_of(self)))
     memo[id(self)] = fresh
@@ -311,9 +318,16 @@ def wrapped(t: Any) -> tuple[Any, ...]:
 
 
 def rewrapped(
-    cls: type[Any], dtype: dtype | None, size: object, stride: object, storage_offset: object, layout: layout | None, device: device | str | int | None, requires_grad: bool,
+    cls: type[Any],
+    dtype: dtype | None,
+    size: object,
+    stride: object,
+    storage_offset: object,
+    layout: layout | None,
+    device: device | str | int | None,
+    requires_grad: bool,
     state: dict[str, Any] | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """A tensor without memory, of a class with ``__torch_dispatch__``, as a file or `copy` has it."""
     options = {"strides": stride, "storage_offset": storage_offset, "layout": layout, "requires_grad": requires_grad}
     t: Any = Tensor._make_wrapper_subclass(cls, size, dtype=dtype, device=device, **options)  # type: ignore[attr-defined]

@@ -311,12 +311,24 @@ def _converter(kind: DType) -> Callable[[Any], TypedStorage]:
     return convert
 
 
-_CONVERSIONS = {"bfloat16": dtypes.bfloat16, "bool": dtypes.bool, "byte": dtypes.uint8, "char": dtypes.int8, "double": dtypes.float64,
-                "float": dtypes.float32, "half": dtypes.float16, "int": dtypes.int32, "long": dtypes.int64, "short": dtypes.int16,
-                "complex_double": dtypes.complex128, "complex_float": dtypes.complex64}  # fmt: skip
+_CONVERSIONS = {"bfloat16": dtypes.bfloat16, "bool": dtypes.bool, "byte": dtypes.uint8, "char": dtypes.int8,
+                "double": dtypes.float64, "float": dtypes.float32, "half": dtypes.float16, "int": dtypes.int32,
+                "long": dtypes.int64, "short": dtypes.int16, "complex_double": dtypes.complex128,
+                "complex_float": dtypes.complex64}  # fmt: skip
 _BOTH: dict[str, Any] = {name: _converter(kind) for name, kind in _CONVERSIONS.items()}
-_BOTH |= {"cpu": _same, "cuda": _cuda, "to": _to, "pin_memory": _pin_memory, "share_memory_": _share_memory, "is_pinned": _never, "is_shared": _is_shared,
-          "get_device": _nothing, "filename": property(_nothing), "resizable": lambda self: True, "device": device("cpu")}  # fmt: skip
+_BOTH |= {
+    "cpu": _same,
+    "cuda": _cuda,
+    "to": _to,
+    "pin_memory": _pin_memory,
+    "share_memory_": _share_memory,
+    "is_pinned": _never,
+    "is_shared": _is_shared,
+    "get_device": _nothing,
+    "filename": property(_nothing),
+    "resizable": lambda self: True,
+    "device": device("cpu"),
+}
 for _name, _value in _BOTH.items():
     setattr(Storage, _name, _value)
     setattr(TypedStorage, _name, _value)

@@ -60,9 +60,18 @@ def share(g: Array | Tensor, choice: Array | Tensor, own: int) -> Array | Tensor
     return full + keep(g * 0.5, halves) if maybe_any(halves) else full
 
 
-@elementwise(aten_gradient="larger", promote="arith", half=None, inplace=False, strict=True, refuse="c", refusal=RuntimeError, aux=("choice",), planes=2,
-             grads={"input": lambda g, choice: share(g, choice, FIRST),
-                    "other": lambda g, choice: share(g, choice, SECOND)})  # fmt: skip
+@elementwise(
+    aten_gradient="larger",
+    promote="arith",
+    half=None,
+    inplace=False,
+    strict=True,
+    refuse="c",
+    refusal=RuntimeError,
+    aux=("choice",),
+    planes=2,
+    grads={"input": lambda g, choice: share(g, choice, FIRST), "other": lambda g, choice: share(g, choice, SECOND)},
+)
 def maximum(input: Array, other: Array) -> tuple[Any, ...]:
     """The larger of two elements, NaN if either is, broadcast.  (*), (*) -> (*)
 
@@ -76,9 +85,18 @@ def maximum(input: Array, other: Array) -> tuple[Any, ...]:
     return out, _choice(np.greater_equal(input, other), np.less_equal(input, other)) if recording() else None
 
 
-@elementwise(aten_gradient="smaller", promote="arith", half=None, inplace=False, strict=True, refuse="c", refusal=RuntimeError, aux=("choice",), planes=2,
-             grads={"input": lambda g, choice: share(g, choice, FIRST),
-                    "other": lambda g, choice: share(g, choice, SECOND)})  # fmt: skip
+@elementwise(
+    aten_gradient="smaller",
+    promote="arith",
+    half=None,
+    inplace=False,
+    strict=True,
+    refuse="c",
+    refusal=RuntimeError,
+    aux=("choice",),
+    planes=2,
+    grads={"input": lambda g, choice: share(g, choice, FIRST), "other": lambda g, choice: share(g, choice, SECOND)},
+)
 def minimum(input: Array, other: Array) -> tuple[Any, ...]:
     """The smaller of two elements, NaN if either is, broadcast.  (*), (*) -> (*)
 
@@ -133,8 +151,20 @@ def _fitting(x: Array, *bounds: object) -> tuple[Any, ...]:
     return tuple(None if bound is None else fitted("clamp", bound, x.dtype, True) for bound in bounds)
 
 
-@elementwise(aten=("clamp(input, low=None, high=None)",), promote="arith", half=None, ns=None, name="clamp", saved_as={"min": "low", "max": "high"}, refuse="c", aux=("inside",), planes=1, integers=True, refusal=complex_refused(NotImplementedError, "clamp is not supported for complex types"),
-             grads={"input": lambda g, inside: keep(g, inside)})  # fmt: skip
+@elementwise(
+    aten=("clamp(input, low=None, high=None)",),
+    promote="arith",
+    half=None,
+    ns=None,
+    name="clamp",
+    saved_as={"min": "low", "max": "high"},
+    refuse="c",
+    aux=("inside",),
+    planes=1,
+    integers=True,
+    refusal=complex_refused(NotImplementedError, "clamp is not supported for complex types"),
+    grads={"input": lambda g, inside: keep(g, inside)},
+)
 def clamp_numbers(input: Array, low: float | None, high: float | None) -> tuple[Any, ...]:
     """`input` limited to [low, high], numbers or None.  (*) -> (*)"""
     low, high = _fitting(input, low, high)
@@ -171,10 +201,22 @@ def _bytes(mask: Any) -> Any:
     return np.asarray(mask).view(np.int8)
 
 
-@elementwise(aten=("clamp.Tensor",), promote="arith", half=None, ns=None, name="clamp_tensor", refuse="c", aux=("source",), planes=2, refusal=complex_refused(NotImplementedError, "clamp is not supported for complex types"),
-             grads={"input": lambda g, source: keep(g, source == WITHIN),
-                    "min": lambda g, source: keep(g, source == BELOW),
-                    "max": lambda g, source: keep(g, source == ABOVE)})  # fmt: skip
+@elementwise(
+    aten=("clamp.Tensor",),
+    promote="arith",
+    half=None,
+    ns=None,
+    name="clamp_tensor",
+    refuse="c",
+    aux=("source",),
+    planes=2,
+    refusal=complex_refused(NotImplementedError, "clamp is not supported for complex types"),
+    grads={
+        "input": lambda g, source: keep(g, source == WITHIN),
+        "min": lambda g, source: keep(g, source == BELOW),
+        "max": lambda g, source: keep(g, source == ABOVE),
+    },
+)
 def clamp_tensors(input: Array, min: Array | None, max: Array | None) -> tuple[Any, ...]:
     """`input` limited to [min, max], tensors or None, broadcast.  (*), (*), (*) -> (*)"""
     return limited(input, min, max), _where_from(input, min, max)
@@ -314,8 +356,10 @@ def _condition(condition: Array | Tensor) -> Array | Tensor:
     require_tensors("where", condition=condition)
     kind = raw(condition).dtype
     if kind == np.uint8:
-        caller.warn_once("where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future version. "
-                         "Use a boolean condition instead.")  # fmt: skip
+        caller.warn_once(
+            "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future version. "
+            "Use a boolean condition instead."
+        )
         return condition.bool() if isinstance(condition, Tensor) else condition.astype(bool)
     if kind.kind != "b":
         raise RuntimeError(

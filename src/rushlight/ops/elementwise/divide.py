@@ -109,16 +109,35 @@ def refuse_zero(name: str, input: Array, other: Array | int) -> None:
                            "floating-point dtype for infinities, or replace the zeros")  # fmt: skip
 
 
-@elementwise(aten=("div.Tensor_mode(input, other, *, rounding_mode='floor')",), promote="arith", ns=None, half=None, saved_as={"rounding_mode": always("floor")}, refuse="bc",
-             grads={"input": lambda g: nothing(g), "other": lambda g: nothing(g)}, numbers=True, exact=True, integers=True)  # fmt: skip
+@elementwise(
+    aten=("div.Tensor_mode(input, other, *, rounding_mode='floor')",),
+    promote="arith",
+    ns=None,
+    half=None,
+    saved_as={"rounding_mode": always("floor")},
+    refuse="bc",
+    grads={"input": lambda g: nothing(g), "other": lambda g: nothing(g)},
+    numbers=True,
+    exact=True,
+    integers=True,
+)
 def div_floor(input: Array, other: Array) -> Array:
     """The quotient rounded down.  (*), (*) -> (*)"""
     refuse_zero("div", input, other)
     return backend.floor_divide(input, other)
 
 
-@elementwise(aten=("div.Tensor_mode(input, other, *, rounding_mode='trunc')",), promote="arith", ns=None, half=None, saved_as={"rounding_mode": always("trunc")}, refuse="bc",
-             grads={"input": lambda g: nothing(g), "other": lambda g: nothing(g)}, numbers=True, exact=True)  # fmt: skip
+@elementwise(
+    aten=("div.Tensor_mode(input, other, *, rounding_mode='trunc')",),
+    promote="arith",
+    ns=None,
+    half=None,
+    saved_as={"rounding_mode": always("trunc")},
+    refuse="bc",
+    grads={"input": lambda g: nothing(g), "other": lambda g: nothing(g)},
+    numbers=True,
+    exact=True,
+)
 def div_trunc(input: Array, other: Array) -> Array:
     """The quotient rounded toward zero.  (*), (*) -> (*)"""
     refuse_zero("div", input, other)
@@ -135,8 +154,16 @@ def _refused(name: str) -> Callable[..., Any]:
     return formula
 
 
-@elementwise(aten=("floor_divide(input, other)",), promote="arith", half=None, refuse="bc",
-             grads={"input": _refused("floor_divide"), "other": _refused("floor_divide")}, numbers=True, exact=True, integers=True)  # fmt: skip
+@elementwise(
+    aten=("floor_divide(input, other)",),
+    promote="arith",
+    half=None,
+    refuse="bc",
+    grads={"input": _refused("floor_divide"), "other": _refused("floor_divide")},
+    numbers=True,
+    exact=True,
+    integers=True,
+)
 def floor_divide(input: Array, other: Array) -> Array:
     """The quotient rounded down, broadcast: Python's //.  (*), (*) -> (*).  RuntimeError for integers by zero.
 
@@ -190,8 +217,14 @@ publish_inplace(div_, "div", "", ("divide",))
 # Remainders ------------------------------------------------------------------------------------------
 
 
-@elementwise(aten=("remainder.Tensor", "remainder.Scalar"), promote="arith", half=None, refuse="bc",
-             grads={"input": lambda g: g, "other": lambda g, input, other: -g * div_floor(input, other)}, integers=True)  # fmt: skip
+@elementwise(
+    aten=("remainder.Tensor", "remainder.Scalar"),
+    promote="arith",
+    half=None,
+    refuse="bc",
+    grads={"input": lambda g: g, "other": lambda g, input, other: -g * div_floor(input, other)},
+    integers=True,
+)
 def remainder(input: Array, other: Array) -> Array:
     """What floored division leaves, with the sign of `other`: Python's %.  (*), (*) -> (*)
 
@@ -205,8 +238,14 @@ def remainder(input: Array, other: Array) -> Array:
     return backend.remainder(input, other)
 
 
-@elementwise(aten=("fmod.Tensor", "fmod.Scalar"), promote="arith", half=None, refuse="bc",
-             grads={"input": lambda g: g, "other": lambda g, input, other: -g * div_trunc(input, other)}, integers=True)  # fmt: skip
+@elementwise(
+    aten=("fmod.Tensor", "fmod.Scalar"),
+    promote="arith",
+    half=None,
+    refuse="bc",
+    grads={"input": lambda g: g, "other": lambda g, input, other: -g * div_trunc(input, other)},
+    integers=True,
+)
 def fmod(input: Array, other: Array) -> Array:
     """What truncated division leaves, with the sign of `input`: C's fmod.  (*), (*) -> (*)
 

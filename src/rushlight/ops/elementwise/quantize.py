@@ -148,8 +148,10 @@ def fake_quantize_per_channel_affine(
     _check_floating(name, input)
     zero = raw(zero_point)
     if zero.dtype.kind == "i" and zero.size and not (quant_min <= zero.min() and zero.max() <= quant_max):
-        raise RuntimeError(f"`zero_point` must be between `quant_min` and `quant_max`, got {zero.min()} to {zero.max()} for {quant_min} "
-                           f"to {quant_max}")  # fmt: skip
+        raise RuntimeError(
+            f"`zero_point` must be between `quant_min` and `quant_max`, got {zero.min()} to {zero.max()} for {quant_min} "
+            f"to {quant_max}"
+        )
     shape = (-1, *[1] * (input.dim() - 1 - axis))
     steps, zeros = raw(scale).astype(np.float32).reshape(shape), zero.reshape(shape)
     zeros = zeros if zero.dtype.kind == "i" else zeros.astype(np.float32)
@@ -174,7 +176,9 @@ def _check_channels(name: str, input: Tensor, scale: Tensor, zero_point: Tensor,
             f"{name}: Dimension out of range (expected to be in range of [{-input.dim()}, {input.dim() - 1}], but got {axis})"
         )
     if scale.numel() != input.shape[axis]:
-        raise RuntimeError(f"{name}: dimensions of scale and zero-point are not consistent with input tensor: got {scale.numel()} for size "
-                           f"{input.shape[axis]}")  # fmt: skip
+        raise RuntimeError(
+            f"{name}: dimensions of scale and zero-point are not consistent with input tensor: got {scale.numel()} for size "
+            f"{input.shape[axis]}"
+        )
     if axis < 0:
         raise RuntimeError(f"{name}: `axis` must be between 0 and number of dimensions of input, got {axis}")

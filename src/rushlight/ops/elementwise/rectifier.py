@@ -185,15 +185,32 @@ def _leaky(x: Array, slope: float, out: Array | None = None) -> Array:
     return backend.leaky_relu(x, slope, out=out)
 
 
-@op(aten=("leaky_relu(input, negative_slope=0.01)",), aten_gradient="leaky_relu_backward(g, input, negative_slope, ''=False)",
-    grads={"input": lambda g, out, negative_slope: leaky_relu_backward(g, out, negative_slope)}, half=None, shape=shapes.same, repeatable=True, batch=families.targeted,
-    again=15, behind="input", over=True, pointwise=True, gates=lambda x, slope: np.greater(x, 0))  # fmt: skip
+@op(
+    aten=("leaky_relu(input, negative_slope=0.01)",),
+    aten_gradient="leaky_relu_backward(g, input, negative_slope, ''=False)",
+    grads={"input": lambda g, out, negative_slope: leaky_relu_backward(g, out, negative_slope)},
+    half=None,
+    shape=shapes.same,
+    repeatable=True,
+    batch=families.targeted,
+    again=15,
+    behind="input",
+    over=True,
+    pointwise=True,
+    gates=lambda x, slope: np.greater(x, 0),
+)
 def leaky_relu_op(input: Array, negative_slope: float) -> Array:
     """input where over 0, else negative_slope * input, of a slope >= 0.  (*) -> (*)"""
     return _leaky(input, negative_slope)
 
 
-@op(grads={"input": lambda g, input, negative_slope: leaky_relu_backward(g, input, negative_slope)}, half=None, shape=shapes.same, repeatable=True, batch=families.targeted)  # fmt: skip
+@op(
+    grads={"input": lambda g, input, negative_slope: leaky_relu_backward(g, input, negative_slope)},
+    half=None,
+    shape=shapes.same,
+    repeatable=True,
+    batch=families.targeted,
+)
 def falling_leaky_relu(input: Array, negative_slope: float) -> Array:
     """`leaky_relu` of a slope < 0, whose result does not tell the sign of the input.  (*) -> (*)"""
     return _leaky(input, negative_slope)
@@ -459,8 +476,17 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     return _hardswish_(input) if inplace else hardswish_op(input)
 
 
-@op(aten=("threshold(input, threshold, value)",), aten_gradient="threshold_backward(g, input, threshold)", aux=("above",), planes=1, grads={"input": lambda g, above: gated(g, above)},
-    shape=shapes.same_and_mask, repeatable=True, batch=families.targeted, pointwise=True)  # fmt: skip
+@op(
+    aten=("threshold(input, threshold, value)",),
+    aten_gradient="threshold_backward(g, input, threshold)",
+    aux=("above",),
+    planes=1,
+    grads={"input": lambda g, above: gated(g, above)},
+    shape=shapes.same_and_mask,
+    repeatable=True,
+    batch=families.targeted,
+    pointwise=True,
+)
 def threshold_op(input: Array, threshold: float, value: float) -> tuple[Any, ...]:
     """input where over `threshold`, else `value`.  (*) -> (*)"""
     require(input.dtype.kind in "fiu", "threshold", input, "a real number's dtype")
@@ -497,8 +523,18 @@ def _not_0(x: Array, *limit: float) -> Array:
     return np.not_equal(x, 0)
 
 
-@op(aten=("hardshrink(input, lambd=0.5)",), aten_gradient="hardshrink_backward(g, input, lambd)", ns="", half=None, shape=shapes.same, repeatable=True, batch=families.targeted, pointwise=True, same_out=True,
-    gates=_not_0)  # fmt: skip
+@op(
+    aten=("hardshrink(input, lambd=0.5)",),
+    aten_gradient="hardshrink_backward(g, input, lambd)",
+    ns="",
+    half=None,
+    shape=shapes.same,
+    repeatable=True,
+    batch=families.targeted,
+    pointwise=True,
+    same_out=True,
+    gates=_not_0,
+)
 def hardshrink(input: Array, lambd: float = 0.5) -> Array:
     """input where outside [-lambd, lambd], else 0.  (*) -> (*)"""
     require(is_float(input.dtype), "hardshrink", input)

@@ -93,9 +93,17 @@ publish_inplace(_abs_inplace, "abs", "", ("absolute",))
 abs.into(lambda x: np.absolute(x, out=x))
 
 
-@elementwise(promote="arith", half=None, refuse="c", grads={"input": lambda g: nothing(g)}, foreach=True,
-             refusal=complex_refused(NotImplementedError, "Unlike NumPy, torch.sign is not intended to support complex numbers. Please "
-                                                          "use torch.sgn instead."))  # fmt: skip
+@elementwise(
+    promote="arith",
+    half=None,
+    refuse="c",
+    grads={"input": lambda g: nothing(g)},
+    foreach=True,
+    refusal=complex_refused(
+        NotImplementedError,
+        "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead.",
+    ),
+)
 def sign(input: Array) -> Array:
     """-1, 0 or 1; 0 for NaN.  input: (*) -> (*).  For complex tensors use `sgn`."""
     return _sign(input)

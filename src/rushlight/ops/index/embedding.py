@@ -36,8 +36,13 @@ def check_table(name: str, weight: Tensor, indices: Tensor) -> None:
     if weight._array.ndim != 2:
         raise RuntimeError(f"{name}(): 'weight' must be 2-D, got shape {list(weight.shape)}")
     if indices._array.dtype.kind not in "iu" or indices._array.dtype.itemsize < 4:
-        raise explained(RuntimeError(f"{name}(): Expected tensor for argument #1 'indices' to have one of the following scalar "
-                           f"types: Long, Int; but got torch.{older(indices.dtype)}Tensor instead (while checking arguments for {name})"), "indices-of-an-embedding")  # fmt: skip
+        raise explained(
+            RuntimeError(
+                f"{name}(): Expected tensor for argument #1 'indices' to have one of the following scalar "
+                f"types: Long, Int; but got torch.{older(indices.dtype)}Tensor instead (while checking arguments for {name})"
+            ),
+            "indices-of-an-embedding",
+        )
 
 
 def rows_of(name: str, weight: Array, indices: Array) -> Array:

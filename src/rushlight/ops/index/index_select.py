@@ -247,8 +247,10 @@ def source_for(name: str, x: Array, index: Tensor, source: Tensor, dim: int) -> 
         raise RuntimeError(f"{name}(): source tensor shape must match self tensor shape, excluding the specified dimension. "
                            f"Got self.shape = {list(x.shape)} source.shape = {list(s.shape)}")  # fmt: skip
     if s.ndim and x.ndim and s.ndim != x.ndim:
-        raise IndexError(f"{name}(): When source and destination are not scalars, their dimensionality must match. Source dimensionality "
-                         f"({s.ndim}), destination dimensionality ({x.ndim}), of shapes {list(s.shape)} and {list(x.shape)}")  # fmt: skip
+        raise IndexError(
+            f"{name}(): When source and destination are not scalars, their dimensionality must match. Source dimensionality "
+            f"({s.ndim}), destination dimensionality ({x.ndim}), of shapes {list(s.shape)} and {list(x.shape)}"
+        )
     if s.ndim == 0:
         source = reshape_op(source, (1,))
     have, shape = s.shape or (1,), x.shape or (1,)

@@ -200,8 +200,10 @@ def cholesky_inverse_op(input: Array, upper: bool) -> Array:
     if zero.any():
         batch, which = np.argwhere(zero.reshape(-1, zero.shape[-1]))[0]
         where = f"(Batch element {batch}): " if input.ndim > 2 else ""
-        raise LinAlgError(f"cholesky_inverse: {where}The diagonal element {which + 1} is zero, the inversion could not be completed "
-                          "because the input matrix is singular.")  # fmt: skip
+        raise LinAlgError(
+            f"cholesky_inverse: {where}The diagonal element {which + 1} is zero, the inversion could not be completed "
+            "because the input matrix is singular."
+        )
     back = triangular_op(mH(input) if upper else input, np.eye(input.shape[-1], dtype=input.dtype), False)
     return backend.matmul(mH(back), back)
 

@@ -122,7 +122,9 @@ def floating(name: str, A: Tensor) -> None:
     """Raise RuntimeError, NotImplementedError for 16 bits, unless A is of a dtype that LAPACK knows."""
     takes = "it takes float32, float64, complex64 and complex128"
     if A.dtype.category < dtypes.FLOAT:
-        raise RuntimeError(f"linalg.{name}: Expected a floating point or complex tensor as input. Got {older(A.dtype)}: {takes}")  # fmt: skip
+        raise RuntimeError(
+            f"linalg.{name}: Expected a floating point or complex tensor as input. Got {older(A.dtype)}: {takes}"
+        )
     if A.dtype not in (dtypes.float16, dtypes.bfloat16, dtypes.complex32):
         return
     if name in SAY_SO:
@@ -152,8 +154,8 @@ def first_bad(bad: Any) -> str:
 def guarded_solve(A: Array, B: Array) -> Array:
     """A^-1 B; of singular matrices, infinities, and of those with a NaN, NaN, which pivoting may step over.
 
-    Large ones one by one, each in its own precision beside one copy of it. NumPy makes copies of all in float64: of many matrices, some
-    go at a time.
+    Large ones one by one, each in its own precision beside one copy of it. NumPy makes copies of all in float64: of
+    many matrices, some go at a time.
     """
     batch = joint_shape(A.shape[:-2], B.shape[:-2])
     if factors.are_here(A) and A.dtype == B.dtype:
@@ -326,8 +328,10 @@ def check_solve(name: str, A: Tensor, B: Tensor, left: bool) -> None:
         raise RuntimeError(f"linalg.{name}: Vector broadcasting of the left hand side is not supported for left=False")
     rows = B.shape[-1] if vector or not left else B.shape[-2]
     if rows != A.shape[-1]:
-        raise RuntimeError(f"linalg.{name}: Incompatible shapes of A and B for the equation "
-                           f"{'AX = B' if left else 'XA = B'} ({A.shape[-2]}x{A.shape[-1]} and {'x'.join(map(str, B.shape[-2:]))})")  # fmt: skip
+        raise RuntimeError(
+            f"linalg.{name}: Incompatible shapes of A and B for the equation "
+            f"{'AX = B' if left else 'XA = B'} ({A.shape[-2]}x{A.shape[-1]} and {'x'.join(map(str, B.shape[-2:]))})"
+        )
 
 
 @function(ns=NS, out="same")
@@ -487,8 +491,10 @@ def refuse_phases(name: str, what: str, turned: Array | Tensor) -> None:
         and slopes.size
         and (np.abs(slopes.imag) > 1e-2 * np.maximum(1, np.abs(slopes).max())).any()
     ):
-        raise RuntimeError(f"{name}_backward: The {what} in the complex case are specified up to multiplication by e^{{i phi}}. The specified "
-                           "loss function depends on this quantity, so it is ill-defined.")  # fmt: skip
+        raise RuntimeError(
+            f"{name}_backward: The {what} in the complex case are specified up to multiplication by e^{{i phi}}. The specified "
+            "loss function depends on this quantity, so it is ill-defined."
+        )
 
 
 def _svd_gradient(gs: Any, U: Any, S: Any, Vh: Any, full_matrices: bool) -> Array | Tensor:

@@ -235,8 +235,10 @@ def spelled(ndims: tuple[int, ...], terms: list[list[Any]]) -> tuple[list[Labels
         named = len([n for n in term if n is not Ellipsis])
         if named > ndim or (Ellipsis not in term and named != ndim):
             unlike = "is more than" if Ellipsis in term else "does not match"
-            raise RuntimeError(f"einsum(): the number of subscripts in the equation ({named}) {unlike} the number of "
-                               f"dimensions ({ndim}) for operand {i}{'' if Ellipsis in term else ' and no ellipsis was given'}")  # fmt: skip
+            raise RuntimeError(
+                f"einsum(): the number of subscripts in the equation ({named}) {unlike} the number of "
+                f"dimensions ({ndim}) for operand {i}{'' if Ellipsis in term else ' and no ellipsis was given'}"
+            )
         extra = ndim - named
         most = max(most, extra) if Ellipsis in term else most
         found.append(tuple(m for n in term for m in (range(-extra, 0) if n is Ellipsis else (n,))))

@@ -182,9 +182,11 @@ def check_info(name: str, info: Tensor) -> None:
     bad = known[known > 0].ravel()
     if bad.size:
         i = int(bad[0])
-        raise RuntimeError(f"torch.{name}:{first_bad(known > 0)} U[{i},{i}] is zero and using it on lu_solve would result in a division by zero. If "
-                           "you still want to perform the factorization, consider calling linalg.lu(A, pivot) or "
-                           "linalg.lu_factor_ex(A, pivot)")  # fmt: skip
+        raise RuntimeError(
+            f"torch.{name}:{first_bad(known > 0)} U[{i},{i}] is zero and using it on lu_solve would result in a division by zero. If "
+            "you still want to perform the factorization, consider calling linalg.lu(A, pivot) or "
+            "linalg.lu_factor_ex(A, pivot)"
+        )
 
 
 @function(ns=NS, out="same")
@@ -339,8 +341,10 @@ def lu_torch(A: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
 
     A singular matrix has a factor too, with zeros on the diagonal of U.
     """
-    caller.warn_once("torch.lu is deprecated in favor of torch.linalg.lu_factor / torch.linalg.lu_factor_ex and will be removed in a "
-                     "future release: LU, pivots = torch.linalg.lu_factor(A, compute_pivots)")  # fmt: skip
+    caller.warn_once(
+        "torch.lu is deprecated in favor of torch.linalg.lu_factor / torch.linalg.lu_factor_ex and will be removed in a "
+        "future release: LU, pivots = torch.linalg.lu_factor(A, compute_pivots)"
+    )
     matrix("lu", A)
     check_pivot("lu", pivot)
     LU, pivots, info = lu_op(A)

@@ -68,8 +68,21 @@ def strided_for_blas(x: Array) -> bool:
     return bool(x.itemsize in x.strides[-2:] or x.shape[-1] == 1 or x.shape[-2] == 1)
 
 
-@op(aten_gradient="of_products", autocast="lower", factors=(0, 1), half=None, linear=True, refuse="b", grads={"input": lambda g, mat2: mm_op(g, adj(mat2)),
-                                             "mat2": lambda g, input: mm_op(adj(input), g)}, shape=shapes.product, cost=costs.product, counted=costs.Counted("mm", "mm"), batch=families.product, heavy=True, saver=rebuilt.keep_inputs)  # fmt: skip
+@op(
+    aten_gradient="of_products",
+    autocast="lower",
+    factors=(0, 1),
+    half=None,
+    linear=True,
+    refuse="b",
+    grads={"input": lambda g, mat2: mm_op(g, adj(mat2)), "mat2": lambda g, input: mm_op(adj(input), g)},
+    shape=shapes.product,
+    cost=costs.product,
+    counted=costs.Counted("mm", "mm"),
+    batch=families.product,
+    heavy=True,
+    saver=rebuilt.keep_inputs,
+)
 def mm_op(input: Array, mat2: Array) -> Array:
     """Matrix product.  (M, K), (K, N) -> (M, N)"""
     return backend.matmul(input, mat2)
@@ -78,8 +91,26 @@ def mm_op(input: Array, mat2: Array) -> Array:
 mm_op.work(copies_for_blas)
 
 
-@op(aten_call="multiplied", aten_gradient="of_products", autocast="lower", factors=(0, 1), name="bmm", half=None, linear=True, refuse="b", grads={"input": lambda g, mat2, input_shape: product_for(g, adj(mat2), input_shape),
-                                              "mat2": lambda g, input: matmul_op(adj(input), g)}, shape=shapes.product, cost=costs.product, counted=costs.Counted("bmm", "bmm"), batch=families.stacks, heavy=True, saver=rebuilt.keep_inputs)  # fmt: skip
+@op(
+    aten_call="multiplied",
+    aten_gradient="of_products",
+    autocast="lower",
+    factors=(0, 1),
+    name="bmm",
+    half=None,
+    linear=True,
+    refuse="b",
+    grads={
+        "input": lambda g, mat2, input_shape: product_for(g, adj(mat2), input_shape),
+        "mat2": lambda g, input: matmul_op(adj(input), g),
+    },
+    shape=shapes.product,
+    cost=costs.product,
+    counted=costs.Counted("bmm", "bmm"),
+    batch=families.stacks,
+    heavy=True,
+    saver=rebuilt.keep_inputs,
+)
 def matmul_op(input: Array, mat2: Array) -> Array:
     """Matrix products over broadcast leading dimensions.  (*, M, K), (*, K, N) -> (*, M, N)"""
     return backend.matmul(input, mat2)
@@ -116,8 +147,16 @@ def _(input: Array) -> list[shapes.Made]:
     return [shapes.Made(input.shape[:1], input.dtype)]
 
 
-@op(factors=(0, 1), half=None, saved_as={"tensor": "other"}, linear=True, refuse="b", grads={"input": lambda g, other: g * conj(other),
-                                              "other": lambda g, input: g * conj(input)}, shape=shapes.number, batch=families.product)  # fmt: skip
+@op(
+    factors=(0, 1),
+    half=None,
+    saved_as={"tensor": "other"},
+    linear=True,
+    refuse="b",
+    grads={"input": lambda g, other: g * conj(other), "other": lambda g, input: g * conj(input)},
+    shape=shapes.number,
+    batch=families.product,
+)
 def dot_op(input: Array, other: Array) -> Array:
     """The sum of products.  (K), (K) -> ()"""
     return np.asarray(backend.matmul(input, other))
@@ -126,8 +165,18 @@ def dot_op(input: Array, other: Array) -> Array:
 dot_op.costs(lambda input: 2 * math.prod(input.shape))
 
 
-@op(factors=(0, 1), half=None, linear=True, promote="arith", grads={"input": lambda g, vec2: mv_op(g, conj(vec2)),
-                                                               "vec2": lambda g, input: mv_op(transpose_op(g, 0, 1), conj(input))}, complex_half="widens", batch=families.outer)  # fmt: skip
+@op(
+    factors=(0, 1),
+    half=None,
+    linear=True,
+    promote="arith",
+    grads={
+        "input": lambda g, vec2: mv_op(g, conj(vec2)),
+        "vec2": lambda g, input: mv_op(transpose_op(g, 0, 1), conj(input)),
+    },
+    complex_half="widens",
+    batch=families.outer,
+)
 def outer_op(input: Array, vec2: Array) -> Array:
     """All products.  (M), (N) -> (M, N)"""
     return np.asarray(backend.column_by_row(input[:, None], vec2[None, :]))

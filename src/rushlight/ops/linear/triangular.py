@@ -114,8 +114,10 @@ def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, un
     matrix("solve_triangular", A, True)
     matrix("solve_triangular", B, letter="B")
     if A.shape[-1] != B.shape[-2 if left else -1]:
-        raise RuntimeError(f"linalg.solve_triangular: Incompatible shapes of A and B for the equation "
-                           f"{'AX = B' if left else 'XA = B'} ({A.shape[-2]}x{A.shape[-1]} and {B.shape[-2]}x{B.shape[-1]})")  # fmt: skip
+        raise RuntimeError(
+            f"linalg.solve_triangular: Incompatible shapes of A and B for the equation "
+            f"{'AX = B' if left else 'XA = B'} ({A.shape[-2]}x{A.shape[-1]} and {B.shape[-2]}x{B.shape[-1]})"
+        )
     if unitriangular or followed(A):  # its gradient is that of the triangle
         A = ops.triu(A, int(unitriangular)) if upper else ops.tril(A, -int(unitriangular))
     if unitriangular:

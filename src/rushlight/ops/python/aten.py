@@ -37,13 +37,17 @@ OVERLOADS = frozenset(
 
 
 # What gives as many tensors as arguments say, by functions that are no declared operators.
-SEVERAL = frozenset("chunk split split_with_sizes unsafe_chunk unsafe_split unsafe_split_with_sizes tensor_split hsplit vsplit dsplit "
-                    "unbind meshgrid broadcast_tensors".split())  # fmt: skip
+SEVERAL = frozenset(
+    "chunk split split_with_sizes unsafe_chunk unsafe_split unsafe_split_with_sizes tensor_split hsplit vsplit dsplit "
+    "unbind meshgrid broadcast_tensors".split()
+)
 
 
 SHAPES_IN_PLACE = frozenset("as_strided_ detach_ resize_ squeeze_ swapaxes_ swapdims_ t_ transpose_ unsqueeze_".split())
-DRAWN = frozenset("bernoulli binomial cauchy dropout exponential geometric log_normal multinomial native_dropout normal poisson rand rand_like "
-                  "randint randint_like randn randn_like random randperm rrelu_with_noise uniform".split())  # fmt: skip
+DRAWN = frozenset(
+    "bernoulli binomial cauchy dropout exponential geometric log_normal multinomial native_dropout normal poisson rand rand_like "
+    "randint randint_like randn randn_like random randperm rrelu_with_noise uniform".split()
+)
 BY_DATA = frozenset("_unique2 argwhere bincount masked_select nonzero unique_consecutive unique_dim".split())
 NUMBERS_OF_DATA = frozenset("_local_scalar_dense allclose equal item".split())
 

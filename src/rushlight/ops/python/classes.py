@@ -152,10 +152,18 @@ unread.level.append(Classes)
 
 
 def make_wrapper_subclass(
-    cls: type[Any], size: Sequence[int], strides: Sequence[int] | None = None, storage_offset: int | None = None, memory_format: memory_format | None = None,
-    dtype: dtype | None = None, layout: layout | None = None, device: device | str | int | None = None, pin_memory: bool = False, requires_grad: bool = False,
+    cls: type[Any],
+    size: Sequence[int],
+    strides: Sequence[int] | None = None,
+    storage_offset: int | None = None,
+    memory_format: memory_format | None = None,
+    dtype: dtype | None = None,
+    layout: layout | None = None,
+    device: device | str | int | None = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
     **dispatch: object,
-) -> Any:  # fmt: skip
+) -> Any:
     """A leaf of a class with ``__torch_dispatch__`` that has a shape and no memory: its class says what operators do with it.
 
     size: of its dimensions; strides, storage_offset: in elements, default: those of C order, from 0; dtype: default: the
@@ -170,8 +178,10 @@ def make_wrapper_subclass(
     if unknown:
         raise TypeError(f"_make_wrapper_subclass() got an unexpected keyword argument {min(unknown)!r}")
     if not unread.asks(cls):
-        raise TypeError(f"_make_wrapper_subclass(): {cls.__name__} has no __torch_dispatch__(cls, func, types, args, kwargs), which "
-                           "alone could say what a tensor without memory holds: define it, or use Tensor._make_subclass(cls, data)")  # fmt: skip
+        raise TypeError(
+            f"_make_wrapper_subclass(): {cls.__name__} has no __torch_dispatch__(cls, func, types, args, kwargs), which "
+            "alone could say what a tensor without memory holds: define it, or use Tensor._make_subclass(cls, data)"
+        )
     check_layout(size, strides, storage_offset, dispatch.get("dispatch_sizes_strides_policy"))
     made(cls)
     shape = size_of("_make_wrapper_subclass", (tuple(size),))

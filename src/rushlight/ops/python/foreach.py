@@ -27,8 +27,9 @@ _BINARY = {"add": ("scalar", "scalars", "other"), "sub": ("scalar", "scalars", "
            "minimum": ("scalar", "scalars", "other"), "clamp_min": ("scalar", "scalars", "other"),
            "clamp_max": ("scalar", "scalars", "other")}  # fmt: skip
 _BOUNDS = {"maximum": "clamp_min", "minimum": "clamp_max"}  # maximum of a number is clamp_min
-_OVERLOADS = {"add": "Scalar List ScalarList Tensor", "mul": "Scalar List ScalarList Tensor", "div": "Scalar List ScalarList Tensor",
-              "pow": "List Scalar ScalarList ScalarAndTensor", "addcmul": "Scalar ScalarList Tensor", "addcdiv": "Scalar ScalarList Tensor",
+_OVERLOADS = {"add": "Scalar List ScalarList Tensor", "mul": "Scalar List ScalarList Tensor",
+              "div": "Scalar List ScalarList Tensor", "pow": "List Scalar ScalarList ScalarAndTensor",
+              "addcmul": "Scalar ScalarList Tensor", "addcdiv": "Scalar ScalarList Tensor",
               "lerp": "List Scalar ScalarList", "norm": "Scalar", "powsum": "Scalar"}  # fmt: skip
 _ABSENT: Any = object()
 

@@ -51,7 +51,9 @@ def composed(op: Op, flat: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
     return rule(*inputs, *statics)
 
 
-def shown(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...], inplace: bool) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:  # fmt: skip
+def shown(
+    op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...], inplace: bool
+) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     """The overload, arguments and keywords by which a call is known."""
     prepare()
     rule = SHOWN.get(op.name)
@@ -95,7 +97,11 @@ class Call:
         pairs: list[Any] = []
         if self.op.aten_more:
             return None
-        if overload is not self.overload or not matches(self.args, args, pairs) or not matches(self.kwargs, kwargs, pairs):  # fmt: skip
+        if (
+            overload is not self.overload
+            or not matches(self.args, args, pairs)
+            or not matches(self.kwargs, kwargs, pairs)
+        ):
             return None
         if self.statics and any(is_other(x, y) for x, y in pairs):
             return None
@@ -302,8 +308,10 @@ def refused(overload: object, who: list[Any]) -> TypeError:
     asked = "".join(
         f"\n\n  - {'tensor subclass' if isinstance(kind, type) else 'mode object'} {kind!r}" for kind in who
     )
-    return Unanswered(f"Multiple dispatch failed for 'torch.ops.{overload}'; all __torch_dispatch__ handlers returned NotImplemented: one "
-                      f"of them is to know the operator{asked}")  # fmt: skip
+    return Unanswered(
+        f"Multiple dispatch failed for 'torch.ops.{overload}'; all __torch_dispatch__ handlers returned NotImplemented: one "
+        f"of them is to know the operator{asked}"
+    )
 
 
 def unrecorded() -> Setting:

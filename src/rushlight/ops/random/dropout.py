@@ -281,10 +281,12 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     """Dropout of whole channels.  (N, C, H, W) or (N, C, L) -> the same."""
     check_p("dropout2d", p)
     if unbatched(input, "dropout2d", 4):
-        caller.warn("dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is desired - input "
-                    "is interpreted as shape (N, C, L), where C is the channel dim. This behavior will change in a future release to "
-                    "interpret the input as one without a batch dimension, i.e. shape (C, H, W). To maintain the 1D channel-wise "
-                    "dropout behavior, please switch to using dropout1d instead.")  # fmt: skip
+        caller.warn(
+            "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is desired - input "
+            "is interpreted as shape (N, C, L), where C is the channel dim. This behavior will change in a future release to "
+            "interpret the input as one without a batch dimension, i.e. shape (C, H, W). To maintain the 1D channel-wise "
+            "dropout behavior, please switch to using dropout1d instead."
+        )
     return channel_dropout("dropout2d", input, p, training, inplace, False)
 
 

@@ -28,8 +28,10 @@ def held(name: str, low: int, high: int, kind: np.dtype[Any]) -> tuple[int, int]
         if abs(bound) > dtypes.finfo(dtype).max:
             raise RuntimeError(f"{each} is out of bounds for {in_c(dtype)}: {name} got from={low} and to={high}")
         if abs(bound) > top:
-            caller.warn(f"{each} is out of bounds [-{top}, {top}]. Due to precision limitations {dtype} can support discrete uniform "
-                        "distribution only within this range.")  # fmt: skip
+            caller.warn(
+                f"{each} is out of bounds [-{top}, {top}]. Due to precision limitations {dtype} can support discrete uniform "
+                "distribution only within this range."
+            )
     return _rounded(low, high, kind, top.bit_length() - 1)
 
 

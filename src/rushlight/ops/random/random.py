@@ -229,7 +229,9 @@ def randint(*args: object, low: object = None, high: object = None, size: int | 
     lo, hi, shape = bounds("randint", args, low, high, size, True)
     kind = dtype_with("randint", dtype, out, dtypes.int64)
     if dtypes.is_complex(kind):
-        raise RuntimeError(f"randint: check_random_bounds handles only integral, floating-point and boolean types, got {dtypes.of(kind)}")  # fmt: skip
+        raise RuntimeError(
+            f"randint: check_random_bounds handles only integral, floating-point and boolean types, got {dtypes.of(kind)}"
+        )
     size = size_of("randint", (shape,))
     if where is META:
         return made(blank(np.empty, size, kind, where), requires_grad)

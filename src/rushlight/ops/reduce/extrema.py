@@ -130,15 +130,27 @@ def min_dim(input: Array, dim: int, keepdim: bool) -> tuple[Array, ...]:
     return pick("argmin", input, dim, keepdim)
 
 
-@op(aten=("amax(input, dim=None, keepdim=False)",), aten_gradient="extreme", half=None,
-    grads={"input": lambda g, input, out, dim, keepdim: shared(g, input, out, dim, keepdim)}, shape=shapes.own_reduction, batch=families.shifted)  # fmt: skip
+@op(
+    aten=("amax(input, dim=None, keepdim=False)",),
+    aten_gradient="extreme",
+    half=None,
+    grads={"input": lambda g, input, out, dim, keepdim: shared(g, input, out, dim, keepdim)},
+    shape=shapes.own_reduction,
+    batch=families.shifted,
+)
 def amax_op(input: Array, dim: tuple[int, ...], keepdim: bool) -> Array:
     """The largest element over `dim`.  (*) -> (*)"""
     return fold(np.maximum, input, dim, keepdim)
 
 
-@op(aten=("amin(input, dim=None, keepdim=False)",), aten_gradient="extreme", half=None,
-    grads={"input": lambda g, input, out, dim, keepdim: shared(g, input, out, dim, keepdim)}, shape=shapes.own_reduction, batch=families.shifted)  # fmt: skip
+@op(
+    aten=("amin(input, dim=None, keepdim=False)",),
+    aten_gradient="extreme",
+    half=None,
+    grads={"input": lambda g, input, out, dim, keepdim: shared(g, input, out, dim, keepdim)},
+    shape=shapes.own_reduction,
+    batch=families.shifted,
+)
 def amin_op(input: Array, dim: tuple[int, ...], keepdim: bool) -> Array:
     """The smallest element over `dim`.  (*) -> (*)"""
     return fold(np.minimum, input, dim, keepdim)
@@ -181,8 +193,10 @@ def ordered(name: str, x: Tensor, error: type[RuntimeError] = NotImplementedErro
 
 
 # Functions that have words of their own for complex numbers.
-OF_COMPLEX = {"sort": "Sort does not support complex dtypes on CPU: {}", "topk": "topk does not support complex dtypes on CPU: {}",
-              "argmax": "argmax(): does not support complex input: {}", "argmin": "argmin(): does not support complex input: {}"}  # fmt: skip
+OF_COMPLEX = {"sort": "Sort does not support complex dtypes on CPU: {}",
+              "topk": "topk does not support complex dtypes on CPU: {}",
+              "argmax": "argmax(): does not support complex input: {}",
+              "argmin": "argmin(): does not support complex input: {}"}  # fmt: skip
 
 
 def check_all(name: str, array: Array, error: type[Any] = RuntimeError) -> None:

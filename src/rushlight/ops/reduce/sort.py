@@ -36,8 +36,14 @@ def placed(input: Array, dim: int, descending: bool, stable: bool) -> Array:
     return turned_back(order_of(input.transpose(order), order.index(dim), descending, stable), order)
 
 
-@op(aten_call="sort", outputs=("values", "indices"), differentiable=(0,),
-    grads={"input": lambda g, indices, input_shape, dim: place_along(g, indices, input_shape, dim)}, shape=shapes.with_indices, batch=families.shifted)  # fmt: skip
+@op(
+    aten_call="sort",
+    outputs=("values", "indices"),
+    differentiable=(0,),
+    grads={"input": lambda g, indices, input_shape, dim: place_along(g, indices, input_shape, dim)},
+    shape=shapes.with_indices,
+    batch=families.shifted,
+)
 def sort_op(input: Array, dim: int, descending: bool, stable: bool) -> tuple[Array, ...]:
     """The elements in order along `dim` and where they were.  (*) -> (*), (*)"""
     if not input.ndim:
@@ -48,8 +54,13 @@ def sort_op(input: Array, dim: int, descending: bool, stable: bool) -> tuple[Arr
     return gather_along(input, index, dim), index
 
 
-@op(aten=("topk(input, k, dim=-1, largest=True)",), outputs=("values", "indices"), differentiable=(0,),
-    grads={"input": lambda g, indices, input_shape, dim: place_along(g, indices, input_shape, dim)}, batch=families.shifted)  # fmt: skip
+@op(
+    aten=("topk(input, k, dim=-1, largest=True)",),
+    outputs=("values", "indices"),
+    differentiable=(0,),
+    grads={"input": lambda g, indices, input_shape, dim: place_along(g, indices, input_shape, dim)},
+    batch=families.shifted,
+)
 def topk_op(input: Array, k: int, dim: int, largest: bool) -> tuple[Array, ...]:
     """The k largest or smallest elements along `dim`, in order, and where they are.  (*) -> (*), (*)"""
     if not input.ndim:

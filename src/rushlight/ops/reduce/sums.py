@@ -174,8 +174,16 @@ def total(x: Array, dim: tuple[int, ...] | None, keepdim: bool) -> Array:
     return fold(np.add, x, dim, keepdim, dtype=wide) if wide is not None else fold(np.add, x, dim, keepdim)
 
 
-@op(aten=("sum.dim_IntList",), aten_call="reduced", aten_gradient="total", half=None, linear=True,
-    grads={"input": lambda g, input_shape, dim, keepdim: spread(g, input_shape, dim, keepdim)}, shape=shapes.reduction, batch=families.shifted)  # fmt: skip
+@op(
+    aten=("sum.dim_IntList",),
+    aten_call="reduced",
+    aten_gradient="total",
+    half=None,
+    linear=True,
+    grads={"input": lambda g, input_shape, dim, keepdim: spread(g, input_shape, dim, keepdim)},
+    shape=shapes.reduction,
+    batch=families.shifted,
+)
 def sum_op(input: Array, dim: tuple[int, ...] | None = None, keepdim: bool = False) -> Array:
     """Sum over `dim` (a tuple, or None for all), of integers and bools in int64.  (*) -> (*)"""
     found = total(input, dim, keepdim)

@@ -39,11 +39,15 @@ def view_as_dtype(input: Tensor, dtype: np.dtype[Any]) -> Tensor:
         return detach(input)
     old, new = array.itemsize, dtype.itemsize
     if old != new and not array.ndim:
-        raise RuntimeError(f"self.dim() cannot be 0 to view {older(dtypes.of(array.dtype))} as {older(dtypes.of(dtype))} (different "
-                           "element sizes)")  # fmt: skip
+        raise RuntimeError(
+            f"self.dim() cannot be 0 to view {older(dtypes.of(array.dtype))} as {older(dtypes.of(dtype))} (different "
+            "element sizes)"
+        )
     if old != new and array.size and array.shape[-1] > 1 and array.strides[-1] != old:
-        raise RuntimeError(f"self.stride(-1) must be 1 to view {older(dtypes.of(array.dtype))} as {older(dtypes.of(dtype))} (different "
-                           f"element sizes), but got {array.strides[-1] // old}")  # fmt: skip
+        raise RuntimeError(
+            f"self.stride(-1) must be 1 to view {older(dtypes.of(array.dtype))} as {older(dtypes.of(dtype))} (different "
+            f"element sizes), but got {array.strides[-1] // old}"
+        )
     if new > old and array.shape[-1] % (new // old):
         raise RuntimeError(f"self.size(-1) must be divisible by {new // old} to view {older(dtypes.of(array.dtype))} as "
                            f"{older(dtypes.of(dtype))} (different element sizes), but got {array.shape[-1]}")  # fmt: skip
@@ -58,5 +62,7 @@ def _check_steps(input: Tensor, array: Array, dtype: np.dtype[Any]) -> None:
     steps = [(f"self.stride({d})", array.strides[d] // old) for d in range(array.ndim - 1) if array.shape[d] > 1]
     for what, step in [("self.storage_offset()", input.storage_offset()), *steps]:
         if step % times:
-            raise RuntimeError(f"{what} must be divisible by {times} to view {older(dtypes.of(array.dtype))} as {older(dtypes.of(dtype))} "
-                               f"(different element sizes), but got {step}: clone() first")  # fmt: skip
+            raise RuntimeError(
+                f"{what} must be divisible by {times} to view {older(dtypes.of(array.dtype))} as {older(dtypes.of(dtype))} "
+                f"(different element sizes), but got {step}: clone() first"
+            )

@@ -106,8 +106,15 @@ class CAME(Stepper):
                 )
                 cut = max(1.0, _rms(g, scales) / group["clip_threshold"])
                 _momentum(g, mean, scales, cut, group)
-                _fold(kept["exp_avg_res_row"], kept["exp_avg_res_col"], g, group["betas"][2],
-                      lambda at, part: (_normal(g, scales, at, part, cut, group) - wide(mean[at][part])) ** 2 + group["eps"][1])  # fmt: skip
+                _fold(
+                    kept["exp_avg_res_row"],
+                    kept["exp_avg_res_col"],
+                    g,
+                    group["betas"][2],
+                    lambda at, part: (
+                        (_normal(g, scales, at, part, cut, group) - wide(mean[at][part])) ** 2 + group["eps"][1]
+                    ),
+                )
                 _descend(param, mean, _scales(kept["exp_avg_res_row"], kept["exp_avg_res_col"]), group)
         for t in (p, *state.values()):
             bump(t, STEP)

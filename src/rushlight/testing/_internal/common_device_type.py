@@ -68,8 +68,15 @@ def get_all_device_types() -> list[str]:
     return ["cpu"]
 
 
-def instantiate_device_type_tests(generic_test_class: Any, scope: dict[str, Any], except_for: object = None, only_for: object = None,
-                                  include_lazy: bool = False, allow_mps: bool = False, allow_xpu: bool = False) -> None:  # fmt: skip
+def instantiate_device_type_tests(
+    generic_test_class: Any,
+    scope: dict[str, Any],
+    except_for: object = None,
+    only_for: object = None,
+    include_lazy: bool = False,
+    allow_mps: bool = False,
+    allow_xpu: bool = False,
+) -> None:
     """Put a class of tests for each device into `scope`, in the place of one whose tests take `device`.
 
     Tests take `dtype`, `op` and what they are parametrized by as well.  except_for, only_for: types of devices.

@@ -21,10 +21,11 @@ from typing import Any, ClassVar, NamedTuple
 import rushlight as torch
 from rushlight.testing._internal.common_utils import TestCase
 
-__all__ = ["DEFAULT_WORLD_SIZE", "DistributedTestBase", "MultiProcessTestCase", "TEST_SKIPS", "TIMEOUT_DEFAULT", "TIMEOUT_OVERRIDE",
-           "TestSkip", "at_least_x_gpu", "captured_output", "create_tcp_store", "get_timeout", "nccl_skip_if_lt_x_gpu",
-           "require_n_gpus_for_nccl_backend", "requires_gloo", "requires_mpi", "requires_nccl", "requires_nccl_version", "requires_ucc",
-           "skip_if_lt_x_gpu", "skip_if_no_gpu", "skip_if_odd_worldsize", "skip_if_small_worldsize", "skip_if_win32",
+__all__ = ["DEFAULT_WORLD_SIZE", "DistributedTestBase", "MultiProcessTestCase", "TEST_SKIPS", "TIMEOUT_DEFAULT",
+           "TIMEOUT_OVERRIDE", "TestSkip", "at_least_x_gpu", "captured_output", "create_tcp_store", "get_timeout",
+           "nccl_skip_if_lt_x_gpu", "require_n_gpus_for_nccl_backend", "requires_gloo", "requires_mpi",
+           "requires_nccl", "requires_nccl_version", "requires_ucc", "skip_if_lt_x_gpu", "skip_if_no_gpu",
+           "skip_if_odd_worldsize", "skip_if_small_worldsize", "skip_if_win32",
            "with_dist_debug_levels"]  # fmt: skip
 
 dist: Any = torch.distributed
@@ -148,8 +149,15 @@ def skip_if_win32() -> Callable[[Test], Test]:
     return unittest.skipIf(sys.platform == "win32", "This unit test case is not supported on Windows platform")
 
 
-def create_tcp_store(addr: str = "localhost", world_size: int = 1, is_master: bool = True, timeout: timedelta = timedelta(minutes=5),
-                     wait_for_workers: bool = True, jit_class: bool = False, use_libuv: bool = True) -> Any:  # fmt: skip
+def create_tcp_store(
+    addr: str = "localhost",
+    world_size: int = 1,
+    is_master: bool = True,
+    timeout: timedelta = timedelta(minutes=5),
+    wait_for_workers: bool = True,
+    jit_class: bool = False,
+    use_libuv: bool = True,
+) -> Any:
     """A store at a port that is free."""
     return dist.TCPStore(addr, 0, world_size, is_master, timeout, wait_for_workers=wait_for_workers)
 

@@ -87,8 +87,9 @@ class TestCase(_Base):  # type: ignore[misc]
         at least the class's `precision` and `rel_tol`.
         """
         __tracebackhide__ = True
-        rules = {"atol": atol, "rtol": rtol, "equal_nan": equal_nan, "exact_dtype": exact_dtype, "exact_device": exact_device,
-                 "exact_layout": exact_layout, "exact_stride": exact_stride, "precision": self.precision, "rel_tol": self.rel_tol}  # fmt: skip
+        rules = {"atol": atol, "rtol": rtol, "equal_nan": equal_nan, "exact_dtype": exact_dtype,
+                 "exact_device": exact_device, "exact_layout": exact_layout, "exact_stride": exact_stride,
+                 "precision": self.precision, "rel_tol": self.rel_tol}  # fmt: skip
         try:
             compared(x, y, (), rules)
         except AssertionError as error:

@@ -90,8 +90,10 @@ class parametrize(_TestParametrizer):
             value = each.arg_values if isinstance(each, subtest) else each
             values = [value] if len(self.arg_names) == 1 else list(value)
             if len(values) != len(self.arg_names):
-                raise RuntimeError(f"Expected # values == # arg names, but got: {len(values)} values and {len(self.arg_names)} names "
-                                   f'for test "{test.__name__}"')  # fmt: skip
+                raise RuntimeError(
+                    f"Expected # values == # arg names, but got: {len(values)} values and {len(self.arg_names)} names "
+                    f'for test "{test.__name__}"'
+                )
             name = each.name if isinstance(each, subtest) and each.name else self._named(index, values)
             yield test, name, dict(zip(self.arg_names, values, strict=True)), functools.partial(_always, own)
 

@@ -71,7 +71,11 @@ class FuzzedParameter:
         if self._distribution == "loguniform":
             drawn = math.exp(state.uniform(math.log(self._minval), math.log(self._maxval)))
             return min(max(int(drawn), self._minval), self._maxval) if whole else drawn
-        return int(state.randint(int(self._minval), int(self._maxval) + 1)) if whole else float(state.uniform(self._minval, self._maxval))  # fmt: skip
+        return (
+            int(state.randint(int(self._minval), int(self._maxval) + 1))
+            if whole
+            else float(state.uniform(self._minval, self._maxval))
+        )
 
 
 class FuzzedTensor:

@@ -43,7 +43,9 @@ def apply_sharding(
         for pipe, inner in graph.values():
             here = _is_sharding_datapipe(pipe)
             if here and behind:
-                raise RuntimeError(f"Sharding twice on a single pipeline would lose elements: one sharding datapipe is behind {pipe!r}")  # fmt: skip
+                raise RuntimeError(
+                    f"Sharding twice on a single pipeline would lose elements: one sharding datapipe is behind {pipe!r}"
+                )
             if here:
                 _shard(pipe, num_of_instances, instance_id, sharding_group)
             walk(inner, behind or here)

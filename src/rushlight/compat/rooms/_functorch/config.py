@@ -8,8 +8,14 @@ globals().update(
         "cse donated_buffer enable_autograd_cache static_weight_shapes treat_parameters_as_free_to_save".split(), True
     )
 )
-globals().update(dict.fromkeys(
-    ("aggressive_recomputation debug_assert debug_partitioner fake_tensor_propagate_real_tensors functionalize_rng_ops recompute_views "
-     "strict_autograd_cache").split(), False))  # fmt: skip
+globals().update(
+    dict.fromkeys(
+        (
+            "aggressive_recomputation debug_assert debug_partitioner fake_tensor_propagate_real_tensors functionalize_rng_ops recompute_views "
+            "strict_autograd_cache"
+        ).split(),
+        False,
+    )
+)
 
 patch = patcher(globals())

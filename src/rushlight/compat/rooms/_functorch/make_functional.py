@@ -27,7 +27,9 @@ def make_functional_deprecated_v1(model: Any) -> tuple[Values, Callable[[Any, An
     Raises RuntimeError if it has buffers.
     """
     if list(model.buffers()):
-        raise RuntimeError("make_functional_deprecated_v1(model): `model` has buffers: make_functional_with_buffers_deprecated_v1 takes it")  # fmt: skip
+        raise RuntimeError(
+            "make_functional_deprecated_v1(model): `model` has buffers: make_functional_with_buffers_deprecated_v1 takes it"
+        )
     function, params = make_functional(model)
     return params, lambda weights, data: function(weights, *data), tuple(function.names)
 

@@ -13,10 +13,12 @@ from rushlight.utils._pytree import tree_flatten, tree_unflatten
 __all__ = ["Tensor", "tree_flatten", "tree_unflatten", "vmap"]
 
 absent.names(
-    globals(), "levels of torch.func are no wrappers of tensors here: use torch.func.vmap, of functions of tensors", "",
+    globals(),
+    "levels of torch.func are no wrappers of tensors here: use torch.func.vmap, of functions of tensors",
+    "",
     "_add_batch_dim _broadcast_to_and_flatten _create_batched_inputs _maybe_remove_batch_dim _process_batched_inputs _remove_batch_dim "
     "_unwrap_batched unwrap_batched vmap_impl wrap_batched",
-)  # fmt: skip
+)
 
 
 def restore_vmap(

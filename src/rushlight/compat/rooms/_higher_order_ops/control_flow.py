@@ -64,8 +64,8 @@ def while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried
     """What `body_fn` makes of the values again and again, as long as `cond_fn` of them holds.
 
     carried_inputs: a tuple or list of tensors and numbers.  body_fn: gives as many as it gets, in a tuple or list; one alone may
-    come without, and is returned so.  Raises RuntimeError for what is no function, for another number of values and for tensors of other shapes or dtypes,
-    TypeError for values in no tuple.
+    come without, and is returned so.  Raises RuntimeError for what is no function, for another number of values and
+    for tensors of other shapes or dtypes, TypeError for values in no tuple.
 
     >>> import rushlight as torch
     >>> torch.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x * 2), (torch.tensor(0), torch.tensor(1.0)))

@@ -9,9 +9,9 @@ from rushlight.basics import dtypes
 from rushlight.basics.dtypes import dtype, promote_types
 from rushlight.tensor import Tensor
 
-__all__ = ["ELEMENTWISE_TYPE_PROMOTION_KIND", "corresponding_complex_dtype", "corresponding_real_dtype", "dtype_to_type",
-           "elementwise_dtypes", "get_computation_dtype", "is_boolean_dtype", "is_complex_dtype", "is_float_dtype", "is_integer_dtype",
-           "type_to_dtype"]  # fmt: skip
+__all__ = ["ELEMENTWISE_TYPE_PROMOTION_KIND", "corresponding_complex_dtype", "corresponding_real_dtype",
+           "dtype_to_type", "elementwise_dtypes", "get_computation_dtype", "is_boolean_dtype", "is_complex_dtype",
+           "is_float_dtype", "is_integer_dtype", "type_to_dtype"]  # fmt: skip
 
 _COMPLEX = {dtypes.float16: dtypes.complex32, dtypes.bfloat16: dtypes.complex64, dtypes.float32: dtypes.complex64,
             dtypes.float64: dtypes.complex128}  # fmt: skip

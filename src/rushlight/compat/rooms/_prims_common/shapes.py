@@ -9,8 +9,9 @@ from rushlight.dispatch import formats
 from rushlight.dispatch.dims import wrap_dim
 from rushlight.dispatch.formats import channels_last
 
-__all__ = ["canonicalize_dim", "canonicalize_dims", "compute_required_storage_length", "is_channels_last_contiguous", "is_contiguous",
-           "is_contiguous_or_false", "is_expandable_to", "is_same_shape", "make_contiguous_strides_for", "suggest_memory_format"]  # fmt: skip
+__all__ = ["canonicalize_dim", "canonicalize_dims", "compute_required_storage_length", "is_channels_last_contiguous",
+           "is_contiguous", "is_contiguous_or_false", "is_expandable_to", "is_same_shape",
+           "make_contiguous_strides_for", "suggest_memory_format"]  # fmt: skip
 
 
 def is_contiguous(a: Any) -> bool:

@@ -6,9 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["addmm_flop", "baddbmm_flop", "bmm_flop", "conv_backward_flop", "conv_flop", "conv_flop_count", "convert_num_with_suffix",
-           "convert_to_percent_str", "get_shape", "get_suffix_str", "mm_flop", "normalize_tuple", "sdpa_backward_flop", "sdpa_backward_flop_count", "sdpa_flop",
-           "sdpa_flop_count", "table"]  # fmt: skip
+__all__ = ["addmm_flop", "baddbmm_flop", "bmm_flop", "conv_backward_flop", "conv_flop", "conv_flop_count",
+           "convert_num_with_suffix", "convert_to_percent_str", "get_shape", "get_suffix_str", "mm_flop",
+           "normalize_tuple", "sdpa_backward_flop", "sdpa_backward_flop_count", "sdpa_flop", "sdpa_flop_count",
+           "table"]  # fmt: skip
 
 Shape = Sequence[int]
 suffixes = ["", "K", "M", "B", "T"]
@@ -51,15 +52,37 @@ def conv_flop_count(x_shape: Shape, w_shape: Shape, out_shape: Shape, transposed
     return math.prod(places) * math.prod(w_shape[2:]) * x_shape[0] * w_shape[0] * w_shape[1] * 2
 
 
-def conv_flop(x_shape: Shape, w_shape: Shape, _bias: object, _stride: object, _padding: object, _dilation: object, transposed: bool, *args: object,
-              out_shape: Shape = (), **kwargs: object) -> int:  # fmt: skip
+def conv_flop(
+    x_shape: Shape,
+    w_shape: Shape,
+    _bias: object,
+    _stride: object,
+    _padding: object,
+    _dilation: object,
+    transposed: bool,
+    *args: object,
+    out_shape: Shape = (),
+    **kwargs: object,
+) -> int:
     """As `conv_flop_count`, of the arguments of `aten.convolution`."""
     return conv_flop_count(x_shape, w_shape, out_shape, transposed)
 
 
-def conv_backward_flop(grad_out_shape: Shape, x_shape: Shape, w_shape: Shape, _bias: object, _stride: object, _padding: object, _dilation: object,
-                       transposed: bool, _output_padding: object, _groups: object, output_mask: Sequence[bool], out_shape: Sequence[Shape],
-                       **kwargs: object) -> int:  # fmt: skip
+def conv_backward_flop(
+    grad_out_shape: Shape,
+    x_shape: Shape,
+    w_shape: Shape,
+    _bias: object,
+    _stride: object,
+    _padding: object,
+    _dilation: object,
+    transposed: bool,
+    _output_padding: object,
+    _groups: object,
+    output_mask: Sequence[bool],
+    out_shape: Sequence[Shape],
+    **kwargs: object,
+) -> int:
     """Of the gradients of a convolution by its input and its weight, as far as `output_mask` wants them.
 
     Groups are not looked at in that by the weight, which so counts all pairs of channels, as in PyTorch's counter.

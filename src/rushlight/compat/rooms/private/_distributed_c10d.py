@@ -28,10 +28,11 @@ from rushlight.distributed.methods import ReduceScatterOptions as ReduceScatterO
 from rushlight.distributed.methods import ScatterOptions as ScatterOptions
 from rushlight.distributed.reducer import BuiltinCommHookType as BuiltinCommHookType
 
-__all__ = ["AllToAllOptions", "AllgatherOptions", "AllreduceCoalescedOptions", "AllreduceOptions", "BarrierOptions", "BroadcastOptions", "BuiltinCommHookType", "DebugLevel",
-           "FileStore", "GatherOptions", "HashStore", "PrefixStore", "ProcessGroup", "ProcessGroupGloo", "ReduceOp", "ReduceOptions",
-           "ReduceScatterOptions", "ScatterOptions", "Store", "TCPStore", "Work",
-           "_set_thread_isolation_mode", "get_debug_level", "set_debug_level", "set_debug_level_from_env"]  # fmt: skip
+__all__ = ["AllToAllOptions", "AllgatherOptions", "AllreduceCoalescedOptions", "AllreduceOptions", "BarrierOptions",
+           "BroadcastOptions", "BuiltinCommHookType", "DebugLevel", "FileStore", "GatherOptions", "HashStore",
+           "PrefixStore", "ProcessGroup", "ProcessGroupGloo", "ReduceOp", "ReduceOptions", "ReduceScatterOptions",
+           "ScatterOptions", "Store", "TCPStore", "Work", "_set_thread_isolation_mode", "get_debug_level",
+           "set_debug_level", "set_debug_level_from_env"]  # fmt: skip
 
 
 def _set_thread_isolation_mode(enable: bool) -> None:
@@ -39,8 +40,9 @@ def _set_thread_isolation_mode(enable: bool) -> None:
 
 
 absent.names(
-    globals(), "messages between processes are MPI's here: torch.distributed has the collectives",
+    globals(),
+    "messages between processes are MPI's here: torch.distributed has the collectives",
     "FakeProcessGroup FakeWork Logger Reducer _DistributedBackendOptions _SymmetricMemory",
     "_broadcast_coalesced _compute_bucket_assignment_by_size _create_work_from_future _register_builtin_comm_hook _register_comm_hook "
     "_register_process_group _resolve_process_group _unregister_all_process_groups _verify_params_across_processes",
-)  # fmt: skip
+)

@@ -19,7 +19,9 @@ class Unpickler(Machine):
 
     def persistent_load(self, pid: object) -> Any:
         """What the pickle names by a number: nothing, unless a subclass says so.  Raises UnpicklingError."""
-        raise UnpicklingError("A load persistent id instruction was encountered, but no persistent_load function was specified.")  # fmt: skip
+        raise UnpicklingError(
+            "A load persistent id instruction was encountered, but no persistent_load function was specified."
+        )
 
 
 def load(file: IO[bytes], *, encoding: str = "ASCII") -> Any:

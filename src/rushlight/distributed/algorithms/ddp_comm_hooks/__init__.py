@@ -46,5 +46,5 @@ def register_ddp_comm_hook(comm_hook_type: DDPCommHookType, model: Any, state: A
     model.register_comm_hook(state, comm_hook_type.hook())
 
 
-__getattr__ = walls.lacking(__name__, "debugging_hooks", "default_hooks", "optimizer_overlap_hooks", "post_localSGD_hook", "powerSGD_hook",
-                             "quantization_hooks")  # fmt: skip
+__getattr__ = walls.lacking(__name__, "debugging_hooks", "default_hooks", "optimizer_overlap_hooks",
+                             "post_localSGD_hook", "powerSGD_hook", "quantization_hooks")  # fmt: skip

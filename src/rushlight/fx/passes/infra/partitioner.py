@@ -54,8 +54,9 @@ class CapabilityBasedPartitioner:
     """Puts steps that are supported into groups that can each be one step.
 
     graph_module: the program; operator_support: says of each step whether it is supported; allows_single_node_partition: whether
-    a group may do one thing alone; non_compute_ops: names of functions that count for nothing there; allowed_single_node_partition_ops:
-    of those that may be alone; skip_horizontal_fusion: whether steps only join those whose results they give or take.
+    a group may do one thing alone; non_compute_ops: names of functions that count for nothing there;
+    allowed_single_node_partition_ops: of those that may be alone; skip_horizontal_fusion: whether steps only join
+    those whose results they give or take.
     """
 
     def __init__(self, graph_module: GraphModule, operator_support: OperatorSupportBase, allows_single_node_partition: bool = False,

@@ -63,8 +63,14 @@ class PassManager:
     `add_checks` was given; suppress_check_failures: go on where that raises.
     """
 
-    def __init__(self, passes: list[Pass] | None = None, constraints: list[Callable[[Pass, Pass], bool]] | None = None,
-                 steps: int | None = None, run_checks_after_each_pass: bool = False, suppress_check_failures: bool = False):  # fmt: skip
+    def __init__(
+        self,
+        passes: list[Pass] | None = None,
+        constraints: list[Callable[[Pass, Pass], bool]] | None = None,
+        steps: int | None = None,
+        run_checks_after_each_pass: bool = False,
+        suppress_check_failures: bool = False,
+    ):
         self.passes, self.constraints, self.steps = list(passes or ()), list(constraints or ()), steps or 1
         self.run_checks_after_each_pass, self.suppress_check_failures = (
             run_checks_after_each_pass,

@@ -71,8 +71,14 @@ def validate_partition(partition: list[Node]) -> bool:
     return not comes_back(partition, *downstream(nodes), nodes)
 
 
-def fuse_as_graphmodule(gm: GraphModule, nodes: list[Node], module_name: str, partition_lookup_table: Mapping[Node, int | None] | None = None,
-                        *, always_return_tuple: bool = False) -> tuple[GraphModule, tuple[Node, ...], tuple[Node, ...]]:  # fmt: skip
+def fuse_as_graphmodule(
+    gm: GraphModule,
+    nodes: list[Node],
+    module_name: str,
+    partition_lookup_table: Mapping[Node, int | None] | None = None,
+    *,
+    always_return_tuple: bool = False,
+) -> tuple[GraphModule, tuple[Node, ...], tuple[Node, ...]]:
     """A module of steps, which stay where they are; the nodes that it is to be given, and those that its results stand for.
 
     nodes: in an order in which they can run; partition_lookup_table: those that belong to it, default: these;

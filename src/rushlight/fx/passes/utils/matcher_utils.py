@@ -15,8 +15,9 @@ __all__ = ["InternalMatch", "SubgraphMatcher"]
 class InternalMatch:
     """A part that looks like a pattern.
 
-    anchors: the pattern's last steps; nodes_map: which node, or value, each of the pattern's is; placeholder_nodes: what goes in, in the
-    order of the pattern's placeholders; returning_nodes: what comes out, in the order of the pattern's results.
+    anchors: the pattern's last steps; nodes_map: which node, or value, each of the pattern's is; placeholder_nodes:
+    what goes in, in the order of the pattern's placeholders; returning_nodes: what comes out, in the order of the
+    pattern's results.
     """
 
     anchors: list[Node]

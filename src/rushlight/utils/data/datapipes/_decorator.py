@@ -75,7 +75,9 @@ class non_deterministic:
         assert self.cls is not None
         loose = True if self.asks is None else self.asks(*args, **kwargs)
         if not isinstance(loose, bool):
-            raise TypeError(f"deterministic_fn of `non_deterministic` decorator is required to return a bool, got {type(loose).__name__}")  # fmt: skip
+            raise TypeError(
+                f"deterministic_fn of `non_deterministic` decorator is required to return a bool, got {type(loose).__name__}"
+            )
         if loose and _determinism:
             raise TypeError(f"{self.cls.__name__} is non-deterministic, but you set 'guaranteed_datapipes_determinism'")
         found: IterDataPipe[object] = self.cls(*args, **kwargs)

@@ -13,8 +13,8 @@ from rushlight.utils import _pytree as pytree
 
 __all__ = ["CSEPass", "get_CSE_banned_ops"]
 
-DRAWS = ("bernoulli", "dropout", "multinomial", "native_dropout", "normal", "poisson", "rand", "rand_like", "randint", "randint_like",
-         "randn", "randn_like", "randperm")  # fmt: skip
+DRAWS = ("bernoulli", "dropout", "multinomial", "native_dropout", "normal", "poisson", "rand", "rand_like", "randint",
+         "randint_like", "randn", "randn_like", "randperm")  # fmt: skip
 CHANGES = ("add_", "sub_", "mul_", "div_", "pow_", "lerp_", "relu_", "sigmoid_", "tanh_")
 
 

@@ -20,5 +20,6 @@ from rushlight.utils.data.datapipes.iter.grouping import UnBatcherIterDataPipe a
 from rushlight.utils.data.datapipes.iter.selecting import FilterIterDataPipe as Filter
 from rushlight.utils.data.datapipes.iter.utils import IterableWrapperIterDataPipe as IterableWrapper
 
-__all__ = ["Batcher", "Collator", "Concater", "Demultiplexer", "FileLister", "FileOpener", "Filter", "Forker", "Grouper", "IterableWrapper", "Mapper",
-           "Multiplexer", "RoutedDecoder", "Sampler", "ShardingFilter", "Shuffler", "StreamReader", "UnBatcher", "Zipper"]  # fmt: skip
+__all__ = ["Batcher", "Collator", "Concater", "Demultiplexer", "FileLister", "FileOpener", "Filter", "Forker",
+           "Grouper", "IterableWrapper", "Mapper", "Multiplexer", "RoutedDecoder", "Sampler", "ShardingFilter",
+           "Shuffler", "StreamReader", "UnBatcher", "Zipper"]  # fmt: skip

@@ -32,7 +32,9 @@ def _check_unpickable_fn(fn: Callable[..., object]) -> None:
         inner = inner.func
     what = "Local" if _is_local_fn(inner) else "Lambda" if getattr(inner, "__name__", "") == "<lambda>" else None
     if what is not None:
-        warn(f"{what} function is not supported by pickle, please use regular python function or functools.partial instead.")  # fmt: skip
+        warn(
+            f"{what} function is not supported by pickle, please use regular python function or functools.partial instead."
+        )
 
 
 def validate_input_col(fn: Callable[..., object], input_col: int | tuple[object, ...] | list[object] | None) -> None:

@@ -80,7 +80,9 @@ class ImageHandler:
         try:
             import PIL.Image
         except ImportError as error:
-            raise ModuleNotFoundError("Package `PIL` is required to be installed for default image decoder. Please use `pip install Pillow`") from error  # fmt: skip
+            raise ModuleNotFoundError(
+                "Package `PIL` is required to be installed for default image decoder. Please use `pip install Pillow`"
+            ) from error
         library, kind, mode = _IMAGE_SPECS[self.imagespec]
         with io.BytesIO(data) as stream:
             image = PIL.Image.open(stream)
