@@ -74,13 +74,21 @@ class Call:
 
     def __init__(self, func: Any, in_dims: Any, out_dims: Any, randomness: str):
         self.func, self.in_dims, self.out_dims, self.randomness = func, in_dims, out_dims, randomness
-        self.name = name_of(func)
+
+    @property
+    def name(self) -> str:
+        """What messages call the function: asked for by these alone, as one without a name prints all of a module."""
+        return name_of(self.func)
+
+    @property
+    def where(self) -> str:
+        """What messages call the call."""
+        return f"vmap({self.name}, in_dims={self.in_dims}, ...)(<inputs>)"
 
     def inputs(self, args: tuple[Any, ...]) -> tuple[list[Any], int]:
         """The dimension of each leaf of the arguments, and the number of samples."""
-        where = f"vmap({self.name}, in_dims={self.in_dims}, ...)(<inputs>)"
         if not isinstance(self.in_dims, (int, tuple)):
-            raise ValueError(f"{where}: expected `in_dims` to be int or a (potentially nested) tuple matching the structure "
+            raise ValueError(f"{self.where}: expected `in_dims` to be int or a (potentially nested) tuple matching the structure "
                              f"of inputs, got: {type(self.in_dims)}.")  # fmt: skip
         if not args:
             raise ValueError(f"vmap({self.name})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying "
@@ -88,32 +96,32 @@ class Call:
         self.leaves, self.spec = tree_flatten(args)
         dims = broadcast_to(self.in_dims, self.spec)
         if dims is None:
-            raise ValueError(f"{where}: in_dims is not compatible with the structure of `inputs`. in_dims has structure "
+            raise ValueError(f"{self.where}: in_dims is not compatible with the structure of `inputs`. in_dims has structure "
                              f"{tree_flatten(self.in_dims)[1]!r} but inputs has structure {self.spec!r}.")  # fmt: skip
-        dims = [self.dimension(where, x, d) for x, d in zip(self.leaves, dims, strict=True)]
+        dims = [self.dimension(x, d) for x, d in zip(self.leaves, dims, strict=True)]
         sizes = [x._array.shape[d] for x, d in zip(self.leaves, dims, strict=True) if d is not None]
         if not sizes:
-            raise ValueError(f"{where}: at least one in_dim must be an int: None means that all samples share the argument, "
+            raise ValueError(f"{self.where}: at least one in_dim must be an int: None means that all samples share the argument, "
                              "and here they share all.")  # fmt: skip
         if any(n != sizes[0] for n in sizes):
             raise ValueError("vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
                              f"{sizes} for the mapped dimension")  # fmt: skip
         return dims, sizes[0]
 
-    def dimension(self, where: str, x: object, d: object) -> Any:
+    def dimension(self, x: object, d: object) -> Any:
         """The dimension of one leaf, counted from the front."""
         if d is None:
             return None
         if not isinstance(d, int):
             raise ValueError(
-                f"{where}: Got in_dim={d} for an input but in_dim must be either an integer dimension or None."
+                f"{self.where}: Got in_dim={d} for an input but in_dim must be either an integer dimension or None."
             )
         if not isinstance(x, Tensor):
-            raise ValueError(f"{where}: Got in_dim={d} for an input but the input is of type {type(x)}. We cannot vmap over "
+            raise ValueError(f"{self.where}: Got in_dim={d} for an input but the input is of type {type(x)}. We cannot vmap over "
                              "non-Tensor arguments, please use None as the respective in_dim")  # fmt: skip
         n = x._array.ndim
         if not -n <= d < n:
-            raise ValueError(f"{where}: Got in_dim={d} for some input, but that input is a Tensor of dimensionality {n} so "
+            raise ValueError(f"{self.where}: Got in_dim={d} for some input, but that input is a Tensor of dimensionality {n} so "
                              f"expected in_dim to satisfy -{n} <= in_dim < {n}.")  # fmt: skip
         return d % n
 
@@ -137,16 +145,21 @@ class Call:
 
     def output_dims(self, outputs: object, spec: Any) -> list[Any]:
         """Where each result wants the samples."""
-        where = f"vmap({self.name}, ..., out_dims={self.out_dims})"
         for d in tree_flatten(self.out_dims)[0]:
             if d is not None and not isinstance(d, int):
-                raise ValueError(f"{where}: `out_dims` must be an int, None or a python collection of ints representing "
-                                 "where in the outputs the vmapped dimension should appear.")  # fmt: skip
+                raise ValueError(
+                    f"vmap({self.name}, ..., out_dims={self.out_dims}): `out_dims` must be an int, None or a python "
+                    "collection of ints representing "
+                    "where in the outputs the vmapped dimension should appear."
+                )
         lone = isinstance(outputs, Tensor) and isinstance(self.out_dims, tuple) and len(self.out_dims) == 1
         dims = broadcast_to(self.out_dims[0] if lone else self.out_dims, spec)
         if dims is None:
-            raise ValueError(f"{where}(<inputs>): out_dims is not compatible with the structure of `outputs`. out_dims has "
-                             f"structure {tree_flatten(self.out_dims)[1]!r} but outputs has structure {spec!r}.")  # fmt: skip
+            raise ValueError(
+                f"vmap({self.name}, ..., out_dims={self.out_dims})(<inputs>): out_dims is not compatible with the "
+                "structure of `outputs`. out_dims has "
+                f"structure {tree_flatten(self.out_dims)[1]!r} but outputs has structure {spec!r}."
+            )
         return dims
 
     def unwrapped(self, level: BatchedLevel, t: object, d: object) -> Any:
