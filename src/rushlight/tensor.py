@@ -64,7 +64,8 @@ class Tensor(TensorMethods):
     """A multi-dimensional array whose operators can be differentiated.
 
     Slots: `_array` the memory, of tensors with bits what they show of it (`_held` is always the memory); `_edge` None,
-    LEAF, or the graph's node (or port of a node) that computed it; `_storage` and `_view` are None until something else shares the memory.
+    LEAF, or the graph's node (or port of a node) that computed it; `_storage` and `_view` are None until something
+    else shares the memory.
     """
 
     __slots__ = ("__dict__", "__weakref__", "_array", "_edge", "_storage", "_view")

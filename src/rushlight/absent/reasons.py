@@ -27,7 +27,8 @@ _LEGACY = "it is of an interface that PyTorch itself has given up"
 _TRACES = "torch.fx has symbolic_trace, Graph, GraphModule, Interpreter and passes that cut, draw and rewrite; those for compilers are not here"
 
 # Modules, with all that lies below them; the longest that fits counts.
-MODULES = {"torch.autograd.profiler_legacy": f"{_LEGACY}: torch.profiler.profile is here",
+MODULES = {
+    "torch.autograd.profiler_legacy": f"{_LEGACY}: torch.profiler.profile is here",
     "torch.nn.attention.varlen": _DEVICE, "torch.sparse.semi_structured": _DEVICE,
     "torch.utils.collect_env": f"{_INNER}: get_pretty_env_info() and `rushlight doctor` say what this machine has",
     "torch.utils.show_pickle": f"{_INNER}: torch.load(weights_only=True) runs nothing that is in a file",
@@ -43,12 +44,14 @@ MODULES = {"torch.autograd.profiler_legacy": f"{_LEGACY}: torch.profiler.profile
     "torch.utils.data": PIPES, "torch.utils.debug_log": _INNER, "torch.utils.file_baton": _CODE,
     "torch.utils.hipify": _CODE, "torch.utils.jit": SCRIPT, "torch.utils.mkldnn": _DEVICE,
     "torch.utils.mobile_optimizer": SCRIPT, "torch.utils.model_dump": SCRIPT,
-    "torch.utils.throughput_benchmark": _INNER, "torch.utils.viz": _DEVICE, "torch.xpu": _DEVICE,}  # fmt: skip
+    "torch.utils.throughput_benchmark": _INNER, "torch.utils.viz": _DEVICE, "torch.xpu": _DEVICE,
+}  # fmt: skip
 
 # Names of a module, as patterns.
 TYPES = ("Any Await Bool Class Complex DeviceObj Dict Enum Float Future Inferred Int Interface List None Number Optional PyObject "
           "RRef StreamObj String SymBool SymInt Tensor Tuple Union")  # fmt: skip
-NAMES = {"torch": ((rf"({'|'.join(TYPES.split())})?Type", SCRIPT),
+NAMES = {
+    "torch": ((rf"({'|'.join(TYPES.split())})?Type", SCRIPT),
     (r"(Lite)?Script\w+|Graph\w*|Code|Block|Node|Use|Value|Argument\w*|Alias\w*|Call\w*|Capsule|CompilationUnit|Complete\w+|Concrete\w+|"
     r"DeepCopyMemoTable|\w+StorageContext|ErrorReport|Execution\w+|FileCheck|FunctionSchema|Gradient|IODescriptor|JITException|"
     r"LockingLogger|NoopLogger|OperatorInfo|StaticModule|TracingState|BufferDict|ModuleDict|ParameterDict|AggregationType|AVG|SUM|"
@@ -81,7 +84,8 @@ NAMES = {"torch": ((rf"({'|'.join(TYPES.split())})?Type", SCRIPT),
     "torch.profiler.profiler": ((r"ExecutionTraceObserver", _INNER), (r"supported_activities",
     "torch.profiler has it")), "torch.overrides": ((r"redispatch_function", _COMPILER),),
     "torch.library": ((r"get_kernel", _COMPILER),), "torch.func": ((r"functionalize|rearrange",
-    _COMPILER),),}  # fmt: skip
+    _COMPILER),),
+}  # fmt: skip
 for _kind in ("adadelta adagrad adam adamax adamw asgd nadam radam rmsprop rprop sgd sparse_adam").split():
     NAMES[f"torch.optim.{_kind}"] = ((r"\w+", _FUNCTIONAL),)
 

@@ -264,7 +264,8 @@ WALLS = {
 }
 
 # Those below modules of `rushlight.compat.rooms`.
-_ROOMS = {"_functorch.aot_autograd": Wall(f"{_COMPILED}, so programs are neither captured nor lowered", "",
+_ROOMS = {
+    "_functorch.aot_autograd": Wall(f"{_COMPILED}, so programs are neither captured nor lowered", "",
     "aot_export_joint_simple aot_export_module aot_function aot_module aot_module_simplified"),
     "_functorch.autograd_function": Wall("functions of autograd are no operators here: torch.autograd.Function takes transformations as it is",
     "CustomFunctionHigherOrderOperator", "custom_function_call vmapify_autograd_function"),
@@ -284,7 +285,8 @@ _ROOMS = {"_functorch.aot_autograd": Wall(f"{_COMPILED}, so programs are neither
     "BaseFunctionalizeAPI CppFunctionalizeAPI FunctionalTensor FunctionalTensorMode PythonFunctionalizeAPI",
     "dispatch_functionalize disable_functional_mode"),
     "_subclasses.schema_check_mode": Wall("torch.library.opcheck checks the declaration of an operator",
-    "SchemaCheckMode"),}  # fmt: skip
+    "SchemaCheckMode"),
+}  # fmt: skip
 WALLS |= {f"compat.rooms.{name}": wall for name, wall in _ROOMS.items()}
 
 # Modules of the package that lack names which theirs in PyTorch have.

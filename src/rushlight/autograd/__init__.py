@@ -14,8 +14,9 @@ from rushlight.basics.state import modes
 from rushlight.engine.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
 from rushlight.engine.saved import SavedTensor
 
-__all__ = ["Function", "SavedTensor", "Variable", "anomaly_mode", "backward", "detect_anomaly", "enable_grad", "forward_ad", "function",
-           "grad", "gradcheck", "gradgradcheck", "graph", "inference_mode", "no_grad", "set_detect_anomaly", "set_grad_enabled"]  # fmt: skip
+__all__ = ["Function", "SavedTensor", "Variable", "anomaly_mode", "backward", "detect_anomaly", "enable_grad",
+           "forward_ad", "function", "grad", "gradcheck", "gradgradcheck", "graph", "inference_mode", "no_grad",
+           "set_detect_anomaly", "set_grad_enabled"]  # fmt: skip
 
 # What is loaded when it is first asked for.
 _ROOMS = [f"{__name__}.{name}" for name in ("_functions", "functional", "grad_mode", "profiler", "profiler_util")]

@@ -205,6 +205,6 @@ def set_override_stale_capture_stream(enabled: bool) -> None:
     """Accepted, without effect: there are no streams on the CPU."""
 
 
-__all__ = ["GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "get_gradient_edge", "increment_version",
-           "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks",
+__all__ = ["GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks",
+           "get_gradient_edge", "increment_version", "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks",
            "set_override_stale_capture_stream", "set_warn_on_accumulate_grad_stream_mismatch"]  # fmt: skip

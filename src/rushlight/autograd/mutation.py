@@ -144,8 +144,9 @@ def allow_mutation_on_saved_tensors() -> Iterator[_AllowMutationOnSavedContext]:
     Forward and backward must both run inside. What is saved and never changed costs nothing; a tensor saved by several
     operators is copied once. Gives the context's state, for looking at: `cloned` holds the copies.
 
-    Contexts do not nest, nor go inside of `disable_saved_tensors_hooks`: RuntimeError. Raises AssertionError in a backward outside of the context. Changes that are made
-    by no operator (an optimizer's step, another thread) are refused in backward as they are without this context.
+    Contexts do not nest, nor go inside of `disable_saved_tensors_hooks`: RuntimeError. Raises AssertionError in a
+    backward outside of the context. Changes that are made by no operator (an optimizer's step, another thread) are
+    refused in backward as they are without this context.
 
     >>> import rushlight as torch
     >>> with torch.autograd.graph.allow_mutation_on_saved_tensors():

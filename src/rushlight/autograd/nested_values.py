@@ -29,7 +29,9 @@ def _nested_map(
         if isinstance(given, Mapping):
             return {key: mapped(value) for key, value in given.items()}
         said = f": expected {condition_msg}, or tuples, lists and dictionaries of them" if condition_msg else ""
-        raise ValueError(f"Auto nesting doesn't know how to process an input object of type {type(given).__name__}{said}")  # fmt: skip
+        raise ValueError(
+            f"Auto nesting doesn't know how to process an input object of type {type(given).__name__}{said}"
+        )
 
     return mapped
 

@@ -15,7 +15,10 @@ from rushlight.tensor import Tensor, wrap
 
 def told(name: str, grad_out: float) -> None:
     """Warn that a function is none to use, and refuse gradients other than 1.  Raises ValueError."""
-    warn(f"`{name}` was part of PyTorch's private API and is not meant to be exposed: use `gradcheck`, or `func.jacrev`", FutureWarning)  # fmt: skip
+    warn(
+        f"`{name}` was part of PyTorch's private API and is not meant to be exposed: use `gradcheck`, or `func.jacrev`",
+        FutureWarning,
+    )
     if grad_out != 1.0:
         raise ValueError(f"{name}: Expected grad_out to be 1.0, got {grad_out}: it is not used any more")
 

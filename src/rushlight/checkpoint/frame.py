@@ -99,8 +99,17 @@ class Holder:
 class Frame:
     """One checkpointed call."""
 
-    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[Any, Any], contexts: tuple[Any, ...], preserve_rng: bool, check: str, debug: bool,
-                 early_stop: bool):  # fmt: skip
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[Any, Any],
+        contexts: tuple[Any, ...],
+        preserve_rng: bool,
+        check: str,
+        debug: bool,
+        early_stop: bool,
+    ):
         self.function, self.check, self.early_stop = function, check, early_stop
         self.contexts = contexts
         hooks = active_hooks()

@@ -178,8 +178,8 @@ def create_selective_checkpoint_contexts(
 
     policy_fn_or_list: the operators whose results are kept, or `policy(ctx, op, *args)`, which returns a
     `CheckpointPolicy`; `op` is the operator as `torch.ops.aten.NAME.OVERLOAD` has it, and it is asked once for
-    each call, in the first run, where `ctx.is_recompute` is False. Views are never kept, and operators in place always run again. A list with `mm` or `addmm`
-    stands for `linear` too, which is an operator of its own here.
+    each call, in the first run, where `ctx.is_recompute` is False. Views are never kept, and operators in place
+    always run again. A list with `mm` or `addmm` stands for `linear` too, which is an operator of its own here.
 
     >>> import functools
     >>> import rushlight as torch

@@ -3,7 +3,8 @@
 __all__ = ["ALIASES", "ROOMS", "public_name", "real_name"]
 
 # Modules that libraries alone import, by their names below torch: files in compat/rooms.
-ROOMS = {"_functorch": "_functorch", "_guards": "_guards", "_higher_order_ops": "_higher_order_ops",
+ROOMS = {
+    "_functorch": "_functorch", "_guards": "_guards", "_higher_order_ops": "_higher_order_ops",
     "_inductor": "_inductor", "_jit_internal": "_jit_internal", "_logging": "_logging",
     "_prims_common": "_prims_common", "_subclasses": "_subclasses", "_tensor": "_tensor",
     "_tensor_str": "_tensor_str", "_utils": "_utils", "cpu.amp": "cpu_amp", "cuda.nvtx": "nvtx",
@@ -11,7 +12,8 @@ ROOMS = {"_functorch": "_functorch", "_guards": "_guards", "_higher_order_ops": 
     "functional": "functional", "amp.autocast_mode": "autocast_mode", "amp.grad_scaler": "grad_scaler",
     "storage": "storage", "utils.cpp_extension": "cpp_extension", "utils.flop_counter": "flop_counter",
     "utils.module_tracker": "module_tracker", "utils.tensorboard": "tensorboard",
-    "utils._foreach_utils": "_foreach_utils", "optim.adamw": "adamw", "xpu": "xpu",}  # fmt: skip
+    "utils._foreach_utils": "_foreach_utils", "optim.adamw": "adamw", "xpu": "xpu",
+}  # fmt: skip
 # Those whose own names begin with an underscore: files in compat/rooms/private.
 PRIVATE = ("_C._distributed_c10d", "_VF", "_compile", "_custom_ops", "_dispatch", "_library", "_prims", "_refs",
            "_utils_internal", "_vendor", "_lowrank", "_vmap_internals", "_weights_only_unpickler", "utils._device",

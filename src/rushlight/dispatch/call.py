@@ -466,7 +466,11 @@ def check_cast(name: str, value: Array, target: Array, out: bool | str = False) 
 
 
 # Functions of `linalg` that speak of their result where others speak of what `out` is.
-SAFELY = dict.fromkeys("pinv cond matrix_power matrix_rank tensorinv tensorsolve householder_product cholesky_solve " "cholesky_inverse".split(), "result") | {"eigvals": "eigenvalues"}  # fmt: skip
+SAFELY = dict.fromkeys(
+    "pinv cond matrix_power matrix_rank tensorinv tensorsolve householder_product cholesky_solve "
+    "cholesky_inverse".split(),
+    "result",
+) | {"eigvals": "eigenvalues"}
 JOINS = frozenset("cat concat concatenate stack hstack vstack row_stack dstack column_stack".split())
 
 

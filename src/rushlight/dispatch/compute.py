@@ -353,8 +353,10 @@ def check_kind(op: Op, arrays: list[Any]) -> None:
                 words = {"b": "bool", "i": "integer", "f": "floating-point", "c": "complex"}
                 taken = ", ".join(word for letter, word in words.items() if letter not in op.refuse)
                 also = f", {op.name} is not implemented for complex tensors" if kind == "c" else ""
-                raise op.refusal(f"\"{op.name}\" not implemented for '{older(dtypes.of(x.dtype))}'{also}: expected a tensor of {taken} "
-                                 f"dtype, got {dtypes.of(x.dtype)}")  # fmt: skip
+                raise op.refusal(
+                    f"\"{op.name}\" not implemented for '{older(dtypes.of(x.dtype))}'{also}: expected a tensor of {taken} "
+                    f"dtype, got {dtypes.of(x.dtype)}"
+                )
             return
 
 

@@ -69,7 +69,8 @@ class Op:
         ""  # the rule of `library.aten` that says what PyTorch has for a call, where a line of arguments cannot
     )
     aten_more: bool = False  # whether PyTorch's operator gives more results, which are what handlers get and give
-    # PyTorch's operator of its gradient, with arguments, by the input where not of the first alone; or a rule of `library.aten.handed`
+    # PyTorch's operator of its gradient, with arguments, by the input where not of the first alone; or a rule of
+    # `library.aten.handed`
     aten_gradient: str | Mapping[str, str] = ""
     aliases: tuple[str, ...] = ()  # what else it is published as
     counted: Counted | None = None  # how PyTorch's counter of operations calls it, where that counts it
@@ -157,13 +158,24 @@ class Op:
     free: int  # a bit for each input whose dtype is no matter of promotion
     plans: dict[tuple[int, int], Plan]
 
-    def __init__(self, fn: Callable[..., Any], *, name: str | None = None, outputs: Any = 1, differentiable: tuple[int, ...] | None = None,
-                 masks: tuple[str, ...] = (), broadcasts: tuple[str, ...] = (), shape: Callable[..., Any] | None = None,
-                 cost: Callable[..., Any] | None = None, **settings: object) -> None:  # fmt: skip
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        *,
+        name: str | None = None,
+        outputs: Any = 1,
+        differentiable: tuple[int, ...] | None = None,
+        masks: tuple[str, ...] = (),
+        broadcasts: tuple[str, ...] = (),
+        shape: Callable[..., Any] | None = None,
+        cost: Callable[..., Any] | None = None,
+        **settings: object,
+    ) -> None:
         """outputs: how many, or their names, or None if that varies; differentiable: positions of those that have gradients.
 
-        name: that of the function without "_op" at its end, unless it is given. masks: names of tensors that are masks or indices, whose dtype is no matter of promotion. broadcasts: names of
-        the tensors that are broadcast together, in the order in which the error for sizes that differ names them;
+        name: that of the function without "_op" at its end, unless it is given. masks: names of tensors that are
+        masks or indices, whose dtype is no matter of promotion. broadcasts: names of the tensors that are broadcast
+        together, in the order in which the error for sizes that differ names them;
         all of them, of an elementwise operator. shape: its rule for shapes, one of `shapes`; one of its own is declared
         by `shape` below. cost: that for its floating-point operations, one of `costs`.
         settings: of `SETTINGS`; TypeError for others.
@@ -205,8 +217,10 @@ class Op:
 
     def __setattr__(self, name: str, value: object) -> None:
         if name not in Op.MADE:
-            raise AttributeError(f"operator {self.name}: its record is closed, and {name!r} cannot be set: say it where the operator "
-                                 "is declared, by a keyword or a decorator")  # fmt: skip
+            raise AttributeError(
+                f"operator {self.name}: its record is closed, and {name!r} cannot be set: say it where the operator "
+                "is declared, by a keyword or a decorator"
+            )
         vars(self)[name] = value
 
     def declare(self, name: str, value: T) -> T:
@@ -244,14 +258,22 @@ class Op:
             return f"{self.tensors[self.sequence]}[{position - self.sequence}]"
         return str(self.tensors[position])
 
-    def grad(self, *targets: str, raw: Callable[..., Any] | None = None, shapes: Callable[..., Any] | None = None,
-             uses: dict[str, str] | None = None, blocks: bool | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # fmt: skip
+    def grad(
+        self,
+        *targets: str,
+        raw: Callable[..., Any] | None = None,
+        shapes: Callable[..., Any] | None = None,
+        uses: dict[str, str] | None = None,
+        blocks: bool | None = None,
+    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Declare the gradient formula of the inputs named; of several jointly, it returns one for each.
 
         raw: a twin on arrays, `raw(...)` with requests of its own, used in first-order runs. shapes: what that makes, for
-        the estimate, where it is not an array of each input's shape: see `Formula`. uses: by target, the names (apart by blanks) of what its gradient takes of what the formula asks for; the rest is None where no
-        other target is wanted, and is not saved. blocks: whether it goes over large arrays block by block, each element of what it makes
-        being of those at its place alone; by default formulas of pointwise operators do that make temporaries, and no twins.
+        the estimate, where it is not an array of each input's shape: see `Formula`. uses: by target, the names (apart
+        by blanks) of what its gradient takes of what the formula asks for; the rest is None where no other target is
+        wanted, and is not saved. blocks: whether it goes over large arrays block by block, each element of what it
+        makes being of those at its place alone; by default formulas of pointwise operators do that make temporaries,
+        and no twins.
         """
 
         def add(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -271,8 +293,17 @@ class Op:
             raise RuntimeError(f"operator {self.name}: it was called before its gradients were declared")
         if raw is not None:
             formula.raw, formula.raw_requests = raw, arguments(raw)
-        known = {*self.tensors, *self.static_names, *self.out_names, *self.aux, "g", "gs", "needs",
-                 *(f"{t}_{what}" for t in self.tensors for what in ("shape", "spare")), *(f"g_{o}" for o in self.out_names)}  # fmt: skip
+        known = {
+            *self.tensors,
+            *self.static_names,
+            *self.out_names,
+            *self.aux,
+            "g",
+            "gs",
+            "needs",
+            *(f"{t}_{what}" for t in self.tensors for what in ("shape", "spare")),
+            *(f"g_{o}" for o in self.out_names),
+        }
         for request in (*formula.requests, *formula.raw_requests):
             if request not in known:
                 raise TypeError(

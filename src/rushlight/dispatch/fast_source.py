@@ -33,13 +33,15 @@ if TYPE_CHECKING:
     from rushlight.dispatch.declare import Op
 
 NAMES: dict[str, Any] = {
-    "BEYOND": 1 << 63, "BOOL": np.dtype(bool), "Constant": Constant, "I64": np.dtype(np.int64), "F16": np.dtype(np.float16), "F32": fast.F32, "F64": fast.F64, "LEAF": LEAF, "Tensor": Tensor, "asarray": np.asarray,
-    "check_broadcast": check_broadcast, "completed": fast.completed, "edge_of": edge_of, "fitting": fitting, "held": held, "keep_rest": fast.keep_rest,
-    "keep_sides": keep_sides, "LARGE_HALVES": LARGE_HALVES,
-    "ndarray": np.ndarray, "bare": bare, "next_seq": next_seq, "note_view": fast.note_view, "Severed": Severed,
-    "record": fast.record, "record_all": record, "rebuilt": rebuilt, "shape_of": shape_of, "slow": fast.slow, "special": special,
-    "PLAIN": (Tensor, float, int), "UNRECORDED": UNRECORDED, "general": partial(fast.slow, run=apply), "modes": modes,
-    "unkept": unkept, "unrecorded": unrecorded, "wrap": wrap,
+    "BEYOND": 1 << 63, "BOOL": np.dtype(bool), "Constant": Constant, "I64": np.dtype(np.int64),
+    "F16": np.dtype(np.float16), "F32": fast.F32, "F64": fast.F64, "LEAF": LEAF, "Tensor": Tensor,
+    "asarray": np.asarray, "check_broadcast": check_broadcast, "completed": fast.completed, "edge_of": edge_of,
+    "fitting": fitting, "held": held, "keep_rest": fast.keep_rest, "keep_sides": keep_sides,
+    "LARGE_HALVES": LARGE_HALVES, "ndarray": np.ndarray, "bare": bare, "next_seq": next_seq,
+    "note_view": fast.note_view, "Severed": Severed, "record": fast.record, "record_all": record, "rebuilt": rebuilt,
+    "shape_of": shape_of, "slow": fast.slow, "special": special, "PLAIN": (Tensor, float, int),
+    "UNRECORDED": UNRECORDED, "general": partial(fast.slow, run=apply), "modes": modes, "unkept": unkept,
+    "unrecorded": unrecorded, "wrap": wrap,
 }  # fmt: skip
 
 
@@ -212,11 +214,18 @@ def node_source(op: Op, scope: dict[str, Any], mask: int, number: bool = False) 
     edges = EDGES[mask] if count == 1 or mask == 2 else BOTH if mask == 3 else "(input if ex is LEAF else ex, None)"
     shapes = "(x.shape,)" if count == 1 else "(x.shape, shape_of(other))"
     return NODE.format(
-        node_type="Full" if keeps else "Slim", plan=f"plan{mask}", edges=edges, saved=f"({', '.join(saved)},)",
+        node_type="Full" if keeps else "Slim",
+        plan=f"plan{mask}",
+        edges=edges,
+        saved=f"({', '.join(saved)},)",
         versions=f"None if {untouched} else ({', '.join(versions)},)" if tensors else "None",
-        rest="\n".join([f"keep_rest(node, t, {shapes})"] * keeps + ["if result.nbytes >= rebuilt.LARGE:\n    rebuilt.watch(node, t)"] * op.cheap
-                       + ["if result.nbytes >= rebuilt.LARGE:\n    x = None  # nobody is to hold it\n    keep_sides(node)"] * (op.sides is not None)),
-    )  # fmt: skip
+        rest="\n".join(
+            [f"keep_rest(node, t, {shapes})"] * keeps
+            + ["if result.nbytes >= rebuilt.LARGE:\n    rebuilt.watch(node, t)"] * op.cheap
+            + ["if result.nbytes >= rebuilt.LARGE:\n    x = None  # nobody is to hold it\n    keep_sides(node)"]
+            * (op.sides is not None)
+        ),
+    )
 
 
 def unary_source(op: Op, scope: dict[str, Any], recorded: bool = True) -> str:

@@ -1,8 +1,9 @@
 """Tensors on the device "meta": shape, strides and dtype, and no memory.
 
 Such a tensor is of a subclass of the class that it says it is of (as those in `signs` are), in which `_array`, which
-whoever computes reads, is one that refuses to be computed with.  `_held` is an array that says shape, strides and dtype: all of them lie on the same
-addresses, which are reserved, cannot be written to, and have no memory behind them.
+whoever computes reads, is one that refuses to be computed with.  `_held` is an array that says shape, strides and
+dtype: all of them lie on the same addresses, which are reserved, cannot be written to, and have no memory behind
+them.
 
 While any such tensor is alive, operators take the general path, which asks `special.meta`: the level that makes results
 by the rules for shapes with which memory is estimated.  What has no rule, and what asks for values, is refused by name.
@@ -257,7 +258,23 @@ def _exported(name: str, kind: type[Exception]) -> Callable[..., Any]:
 
 for _name, _kind in (("numpy", TypeError), ("__array__", TypeError), ("__dlpack__", BufferError)):
     setattr(OnMeta, _name, _exported(_name, _kind))
-for _name in ("item", "tolist", "__bool__", "__float__", "__int__", "__index__", "__complex__", "__contains__", "nonzero", "unique", "masked_select", "untyped_storage", "storage", "equal", "allclose"):  # fmt: skip
+for _name in (
+    "item",
+    "tolist",
+    "__bool__",
+    "__float__",
+    "__int__",
+    "__index__",
+    "__complex__",
+    "__contains__",
+    "nonzero",
+    "unique",
+    "masked_select",
+    "untyped_storage",
+    "storage",
+    "equal",
+    "allclose",
+):
     setattr(OnMeta, _name, _method(_name))
 for _name in ("bernoulli_", "cauchy_", "copy_", "exponential_", "fill_", "geometric_", "log_normal_", "normal_", "random_",
               "uniform_", "zero_"):  # fmt: skip

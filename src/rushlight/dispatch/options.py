@@ -76,7 +76,9 @@ def dtype_with(name: str, dtype: object, out: object, default: dtypes.dtype | No
         return numpy_dtype(name, dtype, default)
     have: np.dtype[Any] = out._held.dtype
     if dtype is not None and numpy_dtype(name, dtype) != have:
-        raise RuntimeError(f"{name}(): dtype {older(numpy_dtype(name, dtype))} does not match dtype of out parameter ({older(have)})")  # fmt: skip
+        raise RuntimeError(
+            f"{name}(): dtype {older(numpy_dtype(name, dtype))} does not match dtype of out parameter ({older(have)})"
+        )
     return have
 
 
@@ -144,9 +146,39 @@ def _valueless(name: str) -> Callable[..., Any]:
     return refused
 
 
-for _name in ("__array__", "__bool__", "__complex__", "__contains__", "__float__", "__index__", "__int__", "__iter__", "__setitem__", "all",
-              "any", "argmax", "argmin", "argsort", "astype", "copy", "dump", "dumps", "fill", "flatten", "item", "max", "min",
-              "nonzero", "put", "sort", "sum", "take", "tobytes", "tofile", "tolist"):  # fmt: skip
+for _name in (
+    "__array__",
+    "__bool__",
+    "__complex__",
+    "__contains__",
+    "__float__",
+    "__index__",
+    "__int__",
+    "__iter__",
+    "__setitem__",
+    "all",
+    "any",
+    "argmax",
+    "argmin",
+    "argsort",
+    "astype",
+    "copy",
+    "dump",
+    "dumps",
+    "fill",
+    "flatten",
+    "item",
+    "max",
+    "min",
+    "nonzero",
+    "put",
+    "sort",
+    "sum",
+    "take",
+    "tobytes",
+    "tofile",
+    "tolist",
+):
     setattr(Nowhere, _name, _valueless(_name))
 
 

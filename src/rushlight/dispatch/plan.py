@@ -42,8 +42,9 @@ class Formula:
     """Gradients of some inputs (`targets`); `raw` is a twin for arrays alone, for first-order runs.
 
     shapes: what the twin makes, from shapes alone, where that is not an array of each input's shape: it asks for what the
-    twin asks for, and for `make` (a `rules.Making`). uses: of a joint formula, where it is less than all that it asks for: by target, the inputs, outputs and auxiliaries
-    that its gradient takes. The others are None to it. blocks: see `goes_in_blocks`; None: nothing was said.
+    twin asks for, and for `make` (a `rules.Making`). uses: of a joint formula, where it is less than all that it asks
+    for: by target, the inputs, outputs and auxiliaries that its gradient takes. The others are None to it. blocks:
+    see `goes_in_blocks`; None: nothing was said.
     """
 
     __slots__ = ("blocks", "fn", "joint", "raw", "raw_requests", "requests", "shapes", "targets", "uses")
@@ -455,9 +456,11 @@ def some_missing(values: tuple[Any, ...], wanted: tuple[bool, ...]) -> list[Any]
 
 
 NAMES: dict[str, Any] = {
-    "LARGE": LARGE, "SPREAD_FROM": SPREAD_FROM, "as_tensor": as_tensor, "by_blocks": by_blocks, "freed": freed, "grad_of": grad_of, "in_levels": in_levels,
-    "input_array": input_array, "input_tensor": input_tensor, "modes": modes, "ndarray": np.ndarray, "none_missing": none_missing, "output_array": output_array,
-    "output_tensor": output_tensor, "some_missing": some_missing, "spare": spare,
+    "LARGE": LARGE, "SPREAD_FROM": SPREAD_FROM, "as_tensor": as_tensor, "by_blocks": by_blocks,
+    "freed": freed, "grad_of": grad_of, "in_levels": in_levels, "input_array": input_array,
+    "input_tensor": input_tensor, "modes": modes, "ndarray": np.ndarray, "none_missing": none_missing,
+    "output_array": output_array, "output_tensor": output_tensor, "some_missing": some_missing,
+    "spare": spare,
 }  # fmt: skip
 
 

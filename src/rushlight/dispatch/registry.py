@@ -182,13 +182,25 @@ def elementwise(*, promote: str | None = "float", ns: str | None = "", inplace: 
     return op(elementwise=True, promote=promote, ns=ns, inplace=inplace, ufunc=ufunc, **{"half": half, **settings})
 
 
-def function(*, ns: str = "", aliases: tuple[str, ...] = (), method: bool = False, out: bool | str = False,
-             name: str | None = None, inplace: bool = False, autocast: str | None = None,
-             elementwise: bool = False, unlike: str = "", out_where: Callable[..., bool] | None = None) -> Callable[[F], F]:  # fmt: skip
+def function(
+    *,
+    ns: str = "",
+    aliases: tuple[str, ...] = (),
+    method: bool = False,
+    out: bool | str = False,
+    name: str | None = None,
+    inplace: bool = False,
+    autocast: str | None = None,
+    elementwise: bool = False,
+    unlike: str = "",
+    out_where: Callable[..., bool] | None = None,
+) -> Callable[[F], F]:
     """Publish a function composed of operators.
 
-    autocast: what becomes of its tensors under autocast, as of an operator's (see `converting`).  out: give it the keyword `out`, with "same" of the result's dtype alone, with "truth" of bools and bytes,
-    with "places" so where it has several results, with "computed" of any dtype, in which it is computed; inplace: publish `name_` too, which copies the result into the first argument.
+    autocast: what becomes of its tensors under autocast, as of an operator's (see `converting`).  out: give it the
+    keyword `out`, with "same" of the result's dtype alone, with "truth" of bools and bytes, with "places" so where it
+    has several results, with "computed" of any dtype, in which it is computed; inplace: publish `name_` too, which
+    copies the result into the first argument.
         elementwise: refuse an `out` that shares a part of an input's memory.  unlike: what is said of an `out` of another dtype.
     out_where: (arguments, keywords): whether the form that is called has `out`, where some have none.
     """

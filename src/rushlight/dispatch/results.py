@@ -42,11 +42,12 @@ class Named(tuple[Any, ...]):
 
 # Types that are made when they are first asked for, with their fields.
 _LATER = {
-    "geqrf": "a tau", "linalg_cholesky_ex": "L info", "linalg_eig": "eigenvalues eigenvectors", "linalg_eigh": "eigenvalues eigenvectors",
-    "linalg_inv_ex": "inverse info", "linalg_ldl_factor": "LD pivots", "linalg_ldl_factor_ex": "LD pivots info",
-    "linalg_lstsq": "solution residuals rank singular_values", "linalg_lu": "P L U", "linalg_lu_factor": "LU pivots",
-    "linalg_lu_factor_ex": "LU pivots info", "linalg_qr": "Q R", "linalg_slogdet": "sign logabsdet", "linalg_solve_ex": "result info",
-    "linalg_svd": "U S Vh", "lu_unpack": "P L U", "qr": "Q R", "slogdet": "sign logabsdet", "svd": "U S V",
+    "geqrf": "a tau", "linalg_cholesky_ex": "L info", "linalg_eig": "eigenvalues eigenvectors",
+    "linalg_eigh": "eigenvalues eigenvectors", "linalg_inv_ex": "inverse info", "linalg_ldl_factor": "LD pivots",
+    "linalg_ldl_factor_ex": "LD pivots info", "linalg_lstsq": "solution residuals rank singular_values",
+    "linalg_lu": "P L U", "linalg_lu_factor": "LU pivots", "linalg_lu_factor_ex": "LU pivots info",
+    "linalg_qr": "Q R", "linalg_slogdet": "sign logabsdet", "linalg_solve_ex": "result info", "linalg_svd": "U S Vh",
+    "lu_unpack": "P L U", "qr": "Q R", "slogdet": "sign logabsdet", "svd": "U S V",
     "triangular_solve": "solution cloned_coefficient",
 }  # fmt: skip
 

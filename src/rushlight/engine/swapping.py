@@ -35,8 +35,10 @@ def swap_tensors(t1: Tensor, t2: Tensor) -> None:
                 f"Cannot swap {name} because it has weakref associated with it: let go of what refers to it weakly"
             )
         if _in_graph(t):
-            raise RuntimeError(f"Cannot swap {name}: a graph leads to it, whose gradients would come to the other one; let go of what was "
-                               "computed with it, or call backward first")  # fmt: skip
+            raise RuntimeError(
+                f"Cannot swap {name}: a graph leads to it, whose gradients would come to the other one; let go of what was "
+                "computed with it, or call backward first"
+            )
     if t1 is t2:
         return
     t1.__class__, t2.__class__ = t2.__class__, t1.__class__

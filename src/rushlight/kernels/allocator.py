@@ -198,7 +198,8 @@ def reset_peak() -> None:
 def taken(fn: Callable[[], Any], tell: Callable[[Any], R]) -> tuple[R, int]:
     """What `tell` says of what `fn` returns, and the most bytes that were in use at once while that ran beyond those before.
 
-    They are no part of the peak of which `totals` tells: what `fn` returned is gone then. What other threads take meanwhile is counted.
+    They are no part of the peak of which `totals` tells: what `fn` returned is gone then. What other threads take
+        meanwhile is counted.
     """
     global _former
     before, result = totals(), None
@@ -221,7 +222,8 @@ def blocks() -> int:
 def limit(most: int, make_room: Callable[[int], bool] | None) -> Any:
     """Refuse (as MemoryError) what would take more than `most` bytes in all, after `make_room(bytes too many)`; 0: no limit.
 
-    make_room: whether they are free now; other threads may take them, then it is asked again. Keep what is returned as long as the limit is set.
+    make_room: whether they are free now; other threads may take them, then it is asked again. Keep what is returned
+        as long as the limit is set.
     """
     room = Room(make_room) if make_room is not None else None
     library().limit(most, room)

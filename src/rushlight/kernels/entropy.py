@@ -19,11 +19,13 @@ if TYPE_CHECKING:
 __all__ = ["CHUNK", "OVERHEAD", "coded", "decoded", "spread", "squeezed"]
 
 exports_of_bytes(
-    # entropy.cpp: elements, how many, bytes of each, which of them are coded; lengths of codes, bytes of streams; returns how many those are
+    # entropy.cpp: elements, how many, bytes of each, which of them are coded; lengths of codes, bytes of streams;
+    # returns how many those are
     plan_codes="annuaa>n",
     # likewise, then the codes and the other bytes
     pack_codes="annuaaaa",
-    # codes, bytes of them; elements, bytes of each, which have codes; lengths, sizes, the other bytes and the elements; returns whether they fit
+    # codes, bytes of them; elements, bytes of each, which have codes; lengths, sizes, the other bytes and the
+    # elements; returns whether they fit
     unpack_codes="annnuaaaa>n",
     # words, how many, bytes of each, a bit for each that is not 0; returns how many are not
     find_words="anna>n",
@@ -43,8 +45,8 @@ def _kernels() -> ModuleType | loader.Kernels:
 def coded(data: Array, width: int, mask: int) -> list[Array]:
     """The bytes of elements, those that `mask` names by Huffman codes: lengths of codes, sizes of streams, these, and the other bytes.
 
-    data: (count * width) of uint8; bit k of mask: byte k of each element, the lowest first, has a code.  A chunk of CHUNK elements has
-    codes of its own, of no bits where it is one byte throughout.
+    data: (count * width) of uint8; bit k of mask: byte k of each element, the lowest first, has a code.  A chunk of
+    CHUNK elements has codes of its own, of no bits where it is one byte throughout.
     """
     count, planes = data.size // width, mask.bit_count()
     lengths = np.empty((-(-count // CHUNK), planes, 256), np.uint8)

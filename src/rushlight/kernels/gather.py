@@ -67,7 +67,8 @@ exports_of_rows(
     dropout_backward="aaand",
 )
 exports(
-    # grid.cpp: N, C, L, D, and the sizes of an image, 1 before the second of two; elements by dimension, paddings, whether corners are aligned
+    # grid.cpp: N, C, L, D, and the sizes of an image, 1 before the second of two; elements by dimension, paddings,
+    # whether corners are aligned
     grid_sample="aaa" + "nnnnnnnnnn",
     grid_sample_backward="aaaaa" + "nnnnnnnnnn",
 )
@@ -210,7 +211,8 @@ def _put_slices(dst: Array, idx: Array, src: Array) -> None:
 def add_rows_of(dst: Array, to: Array, table: Array, of: Array, scale: Maybe = None) -> bool:
     """dst[to[i]] += scale[i] * table[of[i]] for every i in their order, natively; False where there is no kernel for it.
 
-    dst: (R, C), to: (N,), table: (V, C), of: (N,), scale: (N,), of 16 bits in float32, too.  IndexError for rows of the table that are none.
+    dst: (R, C), to: (N,), table: (V, C), of: (N,), scale: (N,), of 16 bits in float32, too.  IndexError for rows of
+        the table that are none.
     """
     kernels = rows_of(dst.dtype)
     factors = scale if scale is None or not is_half(scale.dtype) else widened(scale)
@@ -247,10 +249,10 @@ def cross_entropy(
 ) -> tuple[Array, Array, Array]:
     """Loss of each row, without the logarithms of the probabilities in memory.
 
-    logits: (R, C), or (O, C, I) of R = O * I, target: (R,) integers, weight: (C,).  Returns losses (R,), each already times its class's
-    weight and 0 where the target is ``ignore_index``; lse (R,), the logarithm of the sum of e^logits, which
-    the gradient needs (float32 for 16-bit inputs); and (2,) in float64: the sum of the losses, and that of the
-    weights of the rows that count (without weights their number).  IndexError for targets outside [0, C).
+    logits: (R, C), or (O, C, I) of R = O * I, target: (R,) integers, weight: (C,).  Returns losses (R,), each already
+    times its class's weight and 0 where the target is ``ignore_index``; lse (R,), the logarithm of the sum of
+    e^logits, which the gradient needs (float32 for 16-bit inputs); and (2,) in float64: the sum of the losses, and
+    that of the weights of the rows that count (without weights their number).  IndexError for targets outside [0, C).
     """
     target = _int64(target)
     _check_sizes(logits, target, weight)
@@ -313,8 +315,9 @@ def cross_entropy_backward(
         return _by_rows(g, logits, lse, target, weight, ignore_index, label_smoothing, out)
     out = np.empty(logits.shape, dtype) if out is None else out
     dense = None if weight is None else contiguous(weight)
-    at = table.cross_entropy_backward(contiguous(g), bits(contiguous(logits)), contiguous(lse), target, dense, bits(out), *_extents(logits),
-                                      int(len(g) == len(target)), ignore_index, label_smoothing)  # fmt: skip
+    at = table.cross_entropy_backward(contiguous(g), bits(contiguous(logits)), contiguous(lse), target, dense,
+                                      bits(out), *_extents(logits), int(len(g) == len(target)), ignore_index,
+                                      label_smoothing)  # fmt: skip
     if at >= 0:
         _refuse_target(target, at, logits.shape[1], ignore_index)
     return out

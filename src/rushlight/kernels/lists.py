@@ -13,8 +13,8 @@ from rushlight.kernels.reference import lists as reference
 
 __all__ = ["clamp_each", "multiply_each", "squares_of_each"]
 
-# lists.cpp: arrays in an array of objects, how many, numbers.  Returns how many come before one that it is not for: of another dtype,
-# not aligned, with gaps.
+# lists.cpp: arrays in an array of objects, how many, numbers.  Returns how many come before one that it is not for:
+# of another dtype, not aligned, with gaps.
 exports(squares_of_each="aan>n", multiply_each="and>n", clamp_each="andd>n")
 
 

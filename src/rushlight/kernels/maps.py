@@ -67,8 +67,8 @@ def declared(reference: Reference, sixteen: bool) -> int:
 def each(sixteen: bool = True, small: int = 0, single: np.ufunc | None = None) -> Callable[[Reference], Kernel]:
     """Declare a kernel by its NumPy reference, of one array or two and of numbers.
 
-    sixteen: its native twin takes numbers of 16 bits too. small: elements below which NumPy's call is the cheaper one. single: NumPy's
-    function, where its own loop of float32 is faster.
+    sixteen: its native twin takes numbers of 16 bits too. small: elements below which NumPy's call is the cheaper
+    one. single: NumPy's function, where its own loop of float32 is faster.
     """
 
     def declare(reference: Reference) -> Kernel:
@@ -94,8 +94,8 @@ def each(sixteen: bool = True, small: int = 0, single: np.ufunc | None = None) -
 def paired(plain: np.ufunc, by_number: bool = False, sixteen: bool = True) -> Callable[..., Any]:
     """A kernel in the place of NumPy's function of two, whose native twin has its name, for large arrays alike.
 
-    All else, small and broadcast arrays among it, is left to NumPy's.  by_number: there is a twin, with ``_by`` at its name, of an array and
-    one number, too.  sixteen: they take numbers of 16 bits.
+    All else, small and broadcast arrays among it, is left to NumPy's.  by_number: there is a twin, with ``_by`` at
+    its name, of an array and one number, too.  sixteen: they take numbers of 16 bits.
     """
     name = plain.__name__
     signatures = {name: "aaan"} | ({f"{name}_by": "aand"} if by_number else {})

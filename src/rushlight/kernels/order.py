@@ -88,7 +88,8 @@ def search(x: Array, values: Array, right: bool) -> Array:
 def of_rank(x: Array, dim: int, k: int | Array) -> tuple[Array, Array]:
     """The k-th smallest elements (from 0) along `dim`, which stays, of size 1, and where they are; NaN counts as the largest.
 
-    x: (*) with elements; k: a number, or an array with size 1 along `dim` -> (*), (*) of int64.  Of equal elements native code gives that which a stable order puts there.
+    x: (*) with elements; k: a number, or an array with size 1 along `dim` -> (*), (*) of int64.  Of equal elements
+        native code gives that which a stable order puts there.
     """
     table = native(x.dtype) if x.size else None
     if table is None:

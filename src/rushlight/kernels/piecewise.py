@@ -201,11 +201,11 @@ _OF_THREE = {  # piecewise.cpp: input, end, weights, result, elements; input, bo
     "add_quotient": "aaaand",
 }
 exports_of_bytes(
-    # choose.cpp: a mask, elements where it is set and where it is not, result; how often the mask repeats, its size, bytes of an element,
-    # how many there are of both
+    # choose.cpp: a mask, elements where it is set and where it is not, result; how often the mask repeats, its size,
+    # bytes of an element, how many there are of both
     choose="aaaa" + "nnnnn",
-    # elements of matrices, result; how many matrices, their rows and columns, bytes of an element, a diagonal and whether what lies above
-    # it is kept
+    # elements of matrices, result; how many matrices, their rows and columns, bytes of an element, a diagonal and
+    # whether what lies above it is kept
     triangle="aa" + "nnnnni",
 )
 

@@ -19,14 +19,14 @@ from rushlight.kernels.native.signatures import (
 )
 
 exports_of_halves(
-    # narrow_products.cpp: the factor of few rows, that of many, row or None, result; which are turned, whether the result is; batch, few,
-    # many, K; returns whether it was done
+    # narrow_products.cpp: the factor of few rows, that of many, row or None, result; which are turned, whether the
+    # result is; batch, few, many, K; returns whether it was done
     product_of_few="aaaaiiinnnn>n",
     # both factors, result, which are turned; batch, M, N, K; returns the same
     product_of_short="aaaiinnnn>n",
 )
-# product.cpp, tiles.cpp, product_halves.cpp: factors, row, what is added, result, panels, how many; which are turned; batch, M, K, N; alpha and
-# beta
+# product.cpp, tiles.cpp, product_halves.cpp: factors, row, what is added, result, panels, how many; which are turned;
+# batch, M, K, N; alpha and beta
 PRODUCTS = dict.fromkeys(("product", "product_wide"), "aaaaaanii" + "nnnn" + "dd")  # the second to float32
 exports_of_bfloat16(**PRODUCTS)
 exports_of_float16(**PRODUCTS)
@@ -182,8 +182,8 @@ def product(
 ) -> Array | None:
     """a @ b, sums in float32, with `row` (N) added before the one rounding; None where NumPy has to do it.
 
-    a: (*, M, K), b: (*, K, N) -> (*, M, N), of bfloat16 or float16; subnormal factors of bfloat16 may count as 0. With `more` (*, M, N) instead
-    of a row, alpha * a @ b + beta * more, rounded once.
+    a: (*, M, K), b: (*, K, N) -> (*, M, N), of bfloat16 or float16; subnormal factors of bfloat16 may count as 0.
+    With `more` (*, M, N) instead of a row, alpha * a @ b + beta * more, rounded once.
     """
     dtype = a.dtype
     if a.ndim < 2 or b.ndim < 2 or b.dtype != dtype or not is_half(dtype):

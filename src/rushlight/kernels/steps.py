@@ -23,8 +23,9 @@ SLOTS = 3  # states that native steps have room for, None among them
 
 __all__ = ["SLOTS", "adagrad", "adam", "lion", "rmsprop", "sgd", "step_many"]
 
-# optim.cpp: parameters, gradients and SLOTS states (or None) of each, one after another in an array of objects; numbers, float64, a row
-# for all or one for each; parameters, rows.  Returns how many were stepped before one that it is not for.
+# optim.cpp: parameters, gradients and SLOTS states (or None) of each, one after another in an array of objects;
+# numbers, float64, a row for all or one for each; parameters, rows.  Returns how many were stepped before one that it
+# is not for.
 exports(**dict.fromkeys(("adam", "sgd", "adagrad", "rmsprop", *rules.RULES), "aann>n"))
 
 

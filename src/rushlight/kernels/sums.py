@@ -79,7 +79,10 @@ def joined(
 ) -> Array | None:
     """A native kernel's reduction of a large gapless array over dimensions that follow one another; None of any other.
 
-    dtype: that of the result, which of 16 bits may be float32. kernel: "sum", "sum_of_squares", "sum_of_sizes" (of real elements), "sum_of_known" (those that are not NaN), "maximum_over", "minimum_over", "product_over", "log_sum" (the logarithm of the sum of exponentials), "squared_deviations" (the squares of the distances from the mean)
+    dtype: that of the result, which of 16 bits may be float32. kernel: "sum", "sum_of_squares", "sum_of_sizes" (of
+        real elements), "sum_of_known" (those that are not NaN), "maximum_over", "minimum_over", "product_over",
+        "log_sum" (the logarithm of the sum of exponentials), "squared_deviations" (the squares of the distances from
+        the mean)
     """
     if axes == ():
         return None

@@ -1,8 +1,8 @@
 """PyTorch's random numbers: those of the Mersenne Twister, by the formulas by which PyTorch's CPU generator makes them of its words.
 
-Source of the words: Matsumoto and Nishimura, "Mersenne Twister" (1998), which NumPy has. A number in [0, 1) is the lowest 24 bits of one
-word, or the lowest 53 of two for float64. Normal numbers are those of Box and Muller (1958): of 16 at a time where there are as many,
-else of two, of which the second waits for the next call.
+Source of the words: Matsumoto and Nishimura, "Mersenne Twister" (1998), which NumPy has. A number in [0, 1) is the
+lowest 24 bits of one word, or the lowest 53 of two for float64. Normal numbers are those of Box and Muller (1958): of
+16 at a time where there are as many, else of two, of which the second waits for the next call.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ LAST = 16  # normal numbers of one block
 WIDE = 1 << 28  # integers of as large a range are made of words of 64 bits
 STATE = ctypes.c_uint32 * (WORDS + 1)  # of NumPy: the words, and the place of the next one
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
-# 64-bit words of a state: the seed; how many words are left, and that there are any, in the upper half; which is next; the words; and of
-# normal numbers among others the one that waits and whether one does.
+# 64-bit words of a state: the seed; how many words are left, and that there are any, in the upper half; which is
+# next; the words; and of normal numbers among others the one that waits and whether one does.
 SEEDED = 1 << 32
 WAITING, WAITS = 4 + WORDS, 6 + WORDS
 

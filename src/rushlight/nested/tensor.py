@@ -404,5 +404,7 @@ def answers(kind: type[Nested], *names: str) -> Callable[..., Any]:
 
 def refuse(name: str, nt: Nested) -> NoReturn:
     """Raise NotImplementedError for a function that nothing is written for."""
-    raise NotImplementedError(f"{name}: not implemented for nested tensors in the layout {nt.layout}; apply it to values(), to each "
-                              "of unbind(), or to to_padded_tensor(padding)")  # fmt: skip
+    raise NotImplementedError(
+        f"{name}: not implemented for nested tensors in the layout {nt.layout}; apply it to values(), to each "
+        "of unbind(), or to to_padded_tensor(padding)"
+    )

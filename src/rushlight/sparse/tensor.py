@@ -41,9 +41,10 @@ ZERO_STAYS = frozenset(
     "trunc isnan isinf isneginf isposinf nan_to_num signbit frac".split()
 )
 # Functions of other modules of this room, by their names in PyTorch.
-ELSEWHERE = {"cat": "places.cat", "concat": "places.cat", "concatenate": "places.cat", "stack": "places.stack", "sparse_mask": "places.masked",
-             "smm": "older.smm", "sspaddmm": "older.sspaddmm", "copy": "changes.copied", "linear": "changes.linear",
-             "addmv": "changes.addmv", "hstack": "places.hstack", "vstack": "places.vstack"}  # fmt: skip
+ELSEWHERE = {"cat": "places.cat", "concat": "places.cat", "concatenate": "places.cat", "stack": "places.stack",
+             "sparse_mask": "places.masked", "smm": "older.smm", "sspaddmm": "older.sspaddmm",
+             "copy": "changes.copied", "linear": "changes.linear", "addmv": "changes.addmv",
+             "hstack": "places.hstack", "vstack": "places.vstack"}  # fmt: skip
 _OF_PLACES = ("bmm", "index_select", "is_same_size", "narrow_copy", "permute", "select", "unbind", "unsqueeze")
 ELSEWHERE |= {name: f"places.{name}" for name in _OF_PLACES}
 _KINDS = {"float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16, "bfloat16": dtypes.bfloat16,
@@ -149,8 +150,10 @@ class Sparse(Parts):
         Raises RuntimeError for what is not sparse or has another shape, and for a leaf that requires grad.
         """
         if not isinstance(other, Sparse) or other._sizes != self._sizes or other._layout is not self._layout:
-            raise RuntimeError(f"a sparse tensor of shape {list(self._sizes)} cannot become, in place, what is not of its layout and "
-                               f"shape: got {type(other).__name__} of shape {list(other.shape)}")  # fmt: skip
+            raise RuntimeError(
+                f"a sparse tensor of shape {list(self._sizes)} cannot become, in place, what is not of its layout and "
+                f"shape: got {type(other).__name__} of shape {list(other.shape)}"
+            )
         if self.requires_grad and self.is_leaf and modes.grad:
             raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
         values = (
@@ -197,8 +200,10 @@ class Sparse(Parts):
                                f"supported: got {args[0]}, expected {self.sparse_dim()}")  # fmt: skip
         if layout in BLOCKS:
             if blocksize is None:
-                raise RuntimeError(f"to_sparse: conversion from {KINDS[self._layout]} to {KINDS[layout]} without blocksize argument given is "
-                                   "not supported")  # fmt: skip
+                raise RuntimeError(
+                    f"to_sparse: conversion from {KINDS[self._layout]} to {KINDS[layout]} without blocksize argument given is "
+                    "not supported"
+                )
             return self.to_sparse_bsr(blocksize) if layout is sparse_bsr else self.to_sparse_bsc(blocksize)
         if layout is sparse_csc:
             return self.to_sparse_csc()

@@ -104,7 +104,8 @@ class Region:
     """A stretch of memory as stores keep it.  While anybody uses what it was restored to, that is used again.
 
     Where the memory that it was made of changes, perhaps unseen, it is that memory from then on: as if nobody stored it.
-    cost: how many operators run to restore it. elsewhere: see `Elsewhere`. order: that which reads ahead, and of its handles the numbers there.
+    cost: how many operators run to restore it. elsewhere: see `Elsewhere`. order: that which reads ahead, and of its
+        handles the numbers there.
     """
 
     __slots__ = (

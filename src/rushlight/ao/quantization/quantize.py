@@ -41,10 +41,12 @@ OBSERVED = {
     ),
 }
 # Results that lie between known limits, while a model trains.
-KNOWN = {nn.Hardsigmoid: fakes.default_fixed_qparams_range_0to1_fake_quant,
+KNOWN = {
+    nn.Hardsigmoid: fakes.default_fixed_qparams_range_0to1_fake_quant,
     nn.Sigmoid: fakes.default_fixed_qparams_range_0to1_fake_quant,
     nn.Softmax: fakes.default_fixed_qparams_range_0to1_fake_quant,
-    nn.Tanh: fakes.default_fixed_qparams_range_neg1to1_fake_quant,}  # fmt: skip
+    nn.Tanh: fakes.default_fixed_qparams_range_neg1to1_fake_quant,
+}  # fmt: skip
 
 
 def get_default_qat_module_mappings() -> dict[Any, Any]:

@@ -10,9 +10,11 @@ from rushlight.tensor import Tensor
 __all__ = ["calculate_qmin_qmax", "check_min_max_valid", "is_per_channel", "is_per_tensor", "validate_qmin_qmax"]
 
 # By dtype: the steps that it has, and those where the range is to be halved.
-STEPS = {"qint8": ((-128, 127), (-64, 63)), "int8": ((-128, 127), (-64, 63)), "quint8": ((0, 255), (0, 127)),
+STEPS = {
+    "qint8": ((-128, 127), (-64, 63)), "int8": ((-128, 127), (-64, 63)), "quint8": ((0, 255), (0, 127)),
     "uint8": ((0, 255), (0, 127)), "qint32": ((-(2**31), 2**31 - 1),) * 2, "int32": ((-(2**31), 2**31 - 1),) * 2,
-    "int16": ((-(2**15), 2**15 - 1),) * 2, "uint16": ((0, 2**16 - 1),) * 2,}  # fmt: skip
+    "int16": ((-(2**15), 2**15 - 1),) * 2, "uint16": ((0, 2**16 - 1),) * 2,
+}  # fmt: skip
 
 
 def is_per_tensor(qscheme: qscheme) -> bool:

@@ -43,7 +43,8 @@ def supported_activities() -> set[ProfilerActivity]:
 
 
 __all__ = [
-    "MEMORY_EVENT_NAME", "OUT_OF_MEMORY_EVENT_NAME", "DeviceType", "EventList", "FunctionEvent", "FunctionEventAvg", "KinetoStepTracker",
-    "Interval", "Kernel", "ProfilerActivity", "_ExperimentalConfig", "emit_itt", "emit_nvtx", "kineto_available",
-    "load_nvprof", "parse_nvprof", "profile", "record_function", "supported_activities",
+    "MEMORY_EVENT_NAME", "OUT_OF_MEMORY_EVENT_NAME", "DeviceType", "EventList", "FunctionEvent",
+    "FunctionEventAvg", "KinetoStepTracker", "Interval", "Kernel", "ProfilerActivity", "_ExperimentalConfig",
+    "emit_itt", "emit_nvtx", "kineto_available", "load_nvprof", "parse_nvprof", "profile", "record_function",
+    "supported_activities",
 ]  # fmt: skip

@@ -78,12 +78,25 @@ def event_of(i: int, row: tuple[Any, ...], start: int, numbers: dict[int, int], 
         if flops:
             count = details.flops
     return FunctionEvent(
-        i, name, numbers[thread], (begin - start) / 1000, (end - start) / 1000, input_shapes=shapes, stack=stack,
-        scope=scope_of(kind), sequence_nr=seq, fwd_thread=None if origin is None else origin[0], flops=count,
-        trace_name=exact, concrete_inputs=concrete, is_user_annotation=kind == MARK, module_hierarchy=modules, use_device=use_device,
+        i,
+        name,
+        numbers[thread],
+        (begin - start) / 1000,
+        (end - start) / 1000,
+        input_shapes=shapes,
+        stack=stack,
+        scope=scope_of(kind),
+        sequence_nr=seq,
+        fwd_thread=None if origin is None else origin[0],
+        flops=count,
+        trace_name=exact,
+        concrete_inputs=concrete,
+        is_user_annotation=kind == MARK,
+        module_hierarchy=modules,
+        use_device=use_device,
         is_async=kind == MESSAGE,
         kwinputs={"args": what[1]} if kind == MARK and what[1] is not None else None,
-    )  # fmt: skip
+    )
 
 
 def place_memory(events: EventList, collector: Collector, rows: list[Any], start: int, numbers: dict[int, int]) -> None:

@@ -53,7 +53,10 @@ class _ExperimentalConfig:
 def available_device(use_device: str | None, use_cuda: bool) -> None:
     """Say that no device can be timed; the profile goes on without."""
     if use_cuda:
-        warn("The attribute `use_cuda` will be deprecated soon, please use ``use_device = 'cuda'`` instead.", FutureWarning)  # fmt: skip
+        warn(
+            "The attribute `use_cuda` will be deprecated soon, please use ``use_device = 'cuda'`` instead.",
+            FutureWarning,
+        )
         use_device = "cuda"
     if use_device is None:
         return

@@ -104,9 +104,11 @@ def _let(module: str, given: dict[str, Any]) -> tuple[Any, ...]:
 # Precision of float32 -----------------------------------------------------------------------------
 
 # By backend and operation; "default" is "tf32" that gives way to what is said of all operations.
-_PRECISION = {("generic", "all"): "none", ("cuda", "all"): "none", ("cuda", "matmul"): "none", ("cuda",
+_PRECISION = {
+    ("generic", "all"): "none", ("cuda", "all"): "none", ("cuda", "matmul"): "none", ("cuda",
     "conv"): "default", ("cuda", "rnn"): "default", ("mkldnn", "matmul"): "none", ("mkldnn", "conv"): "none",
-    ("mkldnn", "rnn"): "none",}  # fmt: skip
+    ("mkldnn", "rnn"): "none",
+}  # fmt: skip
 _CUDA = ("none", "ieee", "tf32")
 
 

@@ -6,8 +6,9 @@ doubles the bytes.  A product costs hundreds of times that pass.
 
 Behind the last operator may be others: of a batch norm, a relu and a convolution the norm's input is kept alone, of a gated
 linear unit the two products that it is made of.  What nodes in between kept is then computed again too.  A sum (a residual
-connection) or a dropout is made of what was made before, or of what its makers keep as their own result.  `again` in its record says what
-each operator costs beside a product, `SHARE` how much of the time of the products before and behind it that may be.
+connection) or a dropout is made of what was made before, or of what its makers keep as their own result.  `again` in
+its record says what each operator costs beside a product, `SHARE` how much of the time of the products before and
+behind it that may be.
 """
 
 from __future__ import annotations

@@ -80,9 +80,13 @@ def is_outline(array: Array) -> bool:
 class Product:
     """How a result is made, and who waits for it.
 
-    changed: whether any of them may have, by `.data` perhaps. given: the arrays of its operands: input, weight (a class in a row, or in each of the `columns`) and perhaps a bias. forward: makes it of `arrays`, the same or copies, which are copied when their memory is about to change. outline: what it will look like.
-    of: the product of which this is the result in another dtype, or a copy, until either is made; None of others. rows: which rows of that a copy has; None of all. casts: weak references to those that are made of this one so.
-    wanted: of which of them gradients are. tensors: weak references to the tensors on it; storage: one to theirs. made: the result, once it is; touched: whether a
+    changed: whether any of them may have, by `.data` perhaps. given: the arrays of its operands: input, weight (a
+    class in a row, or in each of the `columns`) and perhaps a bias. forward: makes it of `arrays`, the same or
+    copies, which are copied when their memory is about to change. outline: what it will look like.
+    of: the product of which this is the result in another dtype, or a copy, until either is made; None of others.
+    rows: which rows of that a copy has; None of all. casts: weak references to those that are made of this one so.
+    wanted: of which of them gradients are. tensors: weak references to the tensors on it; storage: one to theirs.
+    made: the result, once it is; touched: whether a
     loss had done without it by then. waiting: weak references to what is told when it is `made`.
     """
 

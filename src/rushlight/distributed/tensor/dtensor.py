@@ -39,8 +39,16 @@ class DTensor(Tensor):
     _spec: Spec
 
     @staticmethod
-    def from_local(local_tensor: Tensor, device_mesh: DeviceMesh | None = None, placements: Sequence[Placement] | None = None, *,
-                   run_check: bool = False, shape: Any = None, stride: object = None, grad_placements: object = None) -> DTensor:  # fmt: skip
+    def from_local(
+        local_tensor: Tensor,
+        device_mesh: DeviceMesh | None = None,
+        placements: Sequence[Placement] | None = None,
+        *,
+        run_check: bool = False,
+        shape: Any = None,
+        stride: object = None,
+        grad_placements: object = None,
+    ) -> DTensor:
         """A DTensor whose part on this process is given, on its memory.
 
         shape: of the whole; without it all processes must have parts alike.  Raises ValueError where the parts cannot be those
@@ -128,8 +136,15 @@ class DTensor(Tensor):
             return self.redistribute(placements=[Replicate()] * self._spec.mesh.ndim).to_local()
         return wrap(self._spec.whole(self._array))
 
-    def redistribute(self, device_mesh: DeviceMesh | None = None, placements: Sequence[Placement] | None = None, *,
-                     async_op: bool = False, forward_dtype: dtype | None = None, backward_dtype: dtype | None = None) -> DTensor:  # fmt: skip
+    def redistribute(
+        self,
+        device_mesh: DeviceMesh | None = None,
+        placements: Sequence[Placement] | None = None,
+        *,
+        async_op: bool = False,
+        forward_dtype: dtype | None = None,
+        backward_dtype: dtype | None = None,
+    ) -> DTensor:
         """The same tensor, with other placements: all processes call this."""
         mesh = self._spec.mesh if device_mesh is None else device_mesh
         if mesh != self._spec.mesh:

@@ -14,8 +14,8 @@ from rushlight.kernels.pointwise.copies import LARGE, WORDS
 __all__ = ["pad"]
 
 exports_of_bytes(
-    # pad.cpp: elements, result, the number around them; of each dimension how many there are, how many come before them, how many the
-    # result has
+    # pad.cpp: elements, result, the number around them; of each dimension how many there are, how many come before
+    # them, how many the result has
     pad="aaaa",
 )
 

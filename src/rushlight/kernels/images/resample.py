@@ -16,14 +16,14 @@ from rushlight.kernels.reference.resample import Taps
 __all__ = ["Taps", "resample"]
 
 exports_of_bytes(
-    # resample.cpp: elements, result, the places of each of three dimensions that are taken, or None; the size before these dimensions,
-    # theirs, that behind them
+    # resample.cpp: elements, result, the places of each of three dimensions that are taken, or None; the size before
+    # these dimensions, theirs, that behind them
     pick="aaaaa" + "nnnnn",
 )
 
 exports_of_rows(
-    # resample.cpp: input, result; of each of three dimensions where its taps start, their places, weights and divisors; the size before
-    # these dimensions, theirs, that behind them
+    # resample.cpp: input, result; of each of three dimensions where its taps start, their places, weights and
+    # divisors; the size before these dimensions, theirs, that behind them
     resample="aa" + "aaaa" * 3 + "nnnnn",
 )
 

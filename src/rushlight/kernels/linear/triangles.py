@@ -19,7 +19,8 @@ exports(
     lu="aaa",
     # the same, right sides, and that pivot
     solve="aaa",
-    # triangles.cpp: triangular matrices, right sides, whether the upper triangle, whether with ones on its diagonal; returns whether the strides were such that it was done
+    # triangles.cpp: triangular matrices, right sides, whether the upper triangle, whether with ones on its diagonal;
+    # returns whether the strides were such that it was done
     substitute="aaii>n",
 )
 
@@ -43,8 +44,8 @@ def cholesky_factor(A: Array) -> Array:
 def lu_factor(A: Array) -> tuple[Array, Array]:
     """L and U with P A = L U in place of A, L below the diagonal, which counts as ones.  A: (*, M, N) -> (*, K), (*) int32
 
-    Returns with which row each of the first K = min(M, N) was exchanged, one after another, and which pivot is the first that is zero,
-    or 0, both counted from one.
+    Returns with which row each of the first K = min(M, N) was exchanged, one after another, and which pivot is the
+    first that is zero, or 0, both counted from one.
     """
     pivots, zero = np.empty((*A.shape[:-2], min(A.shape[-2:])), np.int32), np.empty(A.shape[:-2], np.int32)
     table = native(A.dtype) if A.size else None

@@ -12,7 +12,8 @@ from rushlight.kernels.reference.ctc import Paths
 __all__ = ["Paths", "ctc", "ctc_backward"]
 
 exports(
-    # ctc.cpp: log_probs, labels, which states may be skipped to, lengths of inputs and of labels, losses; steps, samples, classes, states
+    # ctc.cpp: log_probs, labels, which states may be skipped to, lengths of inputs and of labels, losses; steps,
+    # samples, classes, states
     ctc="a" * 6 + "nnnn",
     # the losses' gradient, the same, the slopes in the place of losses; the slope of an infinite loss
     ctc_backward="a" * 7 + "nnnn" + "d",

@@ -1,8 +1,8 @@
 """What native functions there are: each family says beside its Python what its C++ exports, by the functions here.
 
-A letter for each argument: a ndarray (or None), n size, u unsigned 64-bit, i int, d double; then ``>n`` where a size is returned: the first
-index that lies outside, -1 where there is none, unless it says otherwise.  A function is bound when it is first asked for (see loader.py).
-Raise ``ABI`` when the meaning of one changes.
+A letter for each argument: a ndarray (or None), n size, u unsigned 64-bit, i int, d double; then ``>n`` where a size
+is returned: the first index that lies outside, -1 where there is none, unless it says otherwise.  A function is bound
+when it is first asked for (see loader.py). Raise ``ABI`` when the meaning of one changes.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ MAPS: dict[str, str] = {}
 # Likewise, of rows: their weights, statistics and sums are float32.
 ROWS: dict[str, str] = {}
 
-# ``rl_<name>_bf16`` on processors that multiply such numbers, ``rl_<name>_tiles_bf16`` on those that do so by tiles, and ``rl_<name>_f16`` on
-# those with AVX-512.
+# ``rl_<name>_bf16`` on processors that multiply such numbers, ``rl_<name>_tiles_bf16`` on those that do so by tiles,
+# and ``rl_<name>_f16`` on those with AVX-512.
 BFLOAT16: dict[str, str] = {}
 TILES: dict[str, str] = {}
 FLOAT16: dict[str, str] = {}

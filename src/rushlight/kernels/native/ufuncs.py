@@ -1,10 +1,11 @@
 """NumPy's ufuncs over bfloat16 and float16 numbers: loops of loops.cpp in place of those that were there, bit for bit.
 
 NumPy knows bfloat16 by the loops that ml_dtypes registers, which go number by number, as its own of float16 do: a sum of two arrays
-takes eight times as long as that of float32 ones, of float16 thirty times.  Formulas, optimizers and whoever else writes `a + b` call
-those loops, so that they are exchanged here, once, by functions of NumPy's C interface: `PyUFunc_RegisterLoopForType`, which takes the
-place of a loop that is there, and for NumPy's own dtypes `PyUFunc_ReplaceLoopBySignature`, which tells the loop that was there: ours
-hand on to it sums of rows.  See docs/decisions/0021-loops-of-bfloat16.md.
+takes eight times as long as that of float32 ones, of float16 thirty times.  Formulas, optimizers and whoever else
+writes `a + b` call those loops, so that they are exchanged here, once, by functions of NumPy's C interface:
+`PyUFunc_RegisterLoopForType`, which takes the place of a loop that is there, and for NumPy's own dtypes
+`PyUFunc_ReplaceLoopBySignature`, which tells the loop that was there: ours hand on to it sums of rows.  See
+docs/decisions/0021-loops-of-bfloat16.md.
 """
 
 from __future__ import annotations
@@ -100,8 +101,8 @@ def interface(name: str = "_UFUNC_API") -> Any:
 def _lend(lib: Any, name: str) -> bool:
     """Show a library NumPy's loop of a ufunc over float32, and what that is called with; whether it was found.
 
-    They lie in the ufunc, whose layout NumPy publishes: head, number of inputs, results, both, kind; loops, what they are called with,
-    how many there are, room, name.
+    They lie in the ufunc, whose layout NumPy publishes: head, number of inputs, results, both, kind; loops, what they
+    are called with, how many there are, room, name.
     """
     ufunc = getattr(np, name)
     head, pointer = id(ufunc) + object.__basicsize__, ctypes.c_void_p
@@ -126,7 +127,8 @@ def _loop(lib: Any, name: str, suffix: str) -> Any:
 
 def _register(table: Any) -> Any:
     """What registers a loop of a library under the name of a ufunc and numbers of dtypes."""
-    kind = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int), ctypes.c_void_p)  # fmt: skip
+    kind = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_int, ctypes.c_void_p,
+        ctypes.POINTER(ctypes.c_int), ctypes.c_void_p)  # fmt: skip
     register = kind(table[REGISTER] or 0)
 
     def give(lib: Any, name: str, kinds: list[int]) -> bool:

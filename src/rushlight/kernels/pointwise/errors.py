@@ -22,7 +22,8 @@ SMALL = 1 << 13  # elements up to which NumPy's calls cost less
 def total_error(errors: str, x: Array, target: Array, delta: float = 0.0) -> float | None:
     """The sum of the errors of large arrays that lie alike; None of any others, which are the caller's.
 
-    errors: "squared_errors", "absolute_errors", or "huber_errors": half the square of a difference up to `delta`, beyond that linear.
+    errors: "squared_errors", "absolute_errors", or "huber_errors": half the square of a difference up to `delta`,
+    beyond that linear.
     x, target: (*)
     """
     if x.size <= SMALL or x.dtype != target.dtype or x.shape != target.shape or not (dense(x) and dense(target)):

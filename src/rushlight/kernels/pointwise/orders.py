@@ -24,7 +24,8 @@ BLOCK = 1 << 17  # elements of a block
 def by_rows(fn: Callable[..., Any], arrays: Sequence[Any]) -> Array | None:
     """fn(*arrays) in C order, or None where NumPy does it as well: of what is small, and of what lies alike.
 
-    fn: an elementwise function whose results have one dtype.  arrays: arrays that broadcast to the shape of the largest, and numbers.
+    fn: an elementwise function whose results have one dtype.  arrays: arrays that broadcast to the shape of the
+        largest, and numbers.
     """
     largest = max(arrays, key=lambda x: x.size if x.__class__ is np.ndarray else 0)
     if largest.__class__ is not np.ndarray or largest.nbytes < LARGE or largest.ndim < 2:

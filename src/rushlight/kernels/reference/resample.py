@@ -15,7 +15,8 @@ Made = tuple[Array, Array, Array | None, Array | None]  # starts, index, weights
 class Taps:
     """A linear map along a dimension: output j is a sum over k from starts[j] on, below starts[j + 1].
 
-    size: of the input. index: the input of each k. weights: its factor, None: 1. mean: whether the sum is divided by how many it is of.
+    size: of the input. index: the input of each k. weights: its factor, None: 1. mean: whether the sum is divided by
+        how many it is of.
     """
 
     def __init__(

@@ -63,8 +63,23 @@ def adamax(xp: Functions, p: Value, g: Value, mean: Value, top: Value, *, rate: 
     return p - rate * mean / top, mean, top
 
 
-def nadam(xp: Functions, p: Value, g: Value, mean: Value, square: Value, *, of_grad: Scalar, of_mean: Scalar,
-          beta1: Scalar, beta2: Scalar, correction: Scalar, eps: float, decay: Scalar, shrink: Scalar, sign: float) -> Values:  # fmt: skip
+def nadam(
+    xp: Functions,
+    p: Value,
+    g: Value,
+    mean: Value,
+    square: Value,
+    *,
+    of_grad: Scalar,
+    of_mean: Scalar,
+    beta1: Scalar,
+    beta2: Scalar,
+    correction: Scalar,
+    eps: float,
+    decay: Scalar,
+    shrink: Scalar,
+    sign: float,
+) -> Values:
     """Adam that looks ahead along its momentum."""
     p = _shrunk(p, shrink)
     g = _slope(p, g, decay, sign)

@@ -261,12 +261,14 @@ def address(inner: Callable[..., Any], input: Tensor) -> Any:
     return 0 if getattr(input._held, "nowhere", False) else inner(input)
 
 
-METHODS: dict[str, Callable[..., Any]] = {"nonzero": nonzero, "unique": unique, "equal": passed("equal"),
+METHODS: dict[str, Callable[..., Any]] = {
+    "nonzero": nonzero, "unique": unique, "equal": passed("equal"),
     "allclose": passed("allclose"), "multinomial": passed("multinomial"), "histc": passed("histc"),
     "bincount": passed("bincount"), "masked_scatter_": masked_scatter_, "unique_consecutive": unique_consecutive,
     "isin": isin, "argwhere": argwhere, "repeat_interleave": repeat_interleave,
     "nonzero_static": passed("nonzero_static"), "bernoulli": bernoulli,
-    "histogram": passed("histogram.bin_ct"),}  # fmt: skip
+    "histogram": passed("histogram.bin_ct"),
+}  # fmt: skip
 ASKED: dict[str, Callable[..., Any]] = {
     **{f"torch.{name}": asked for name, asked in METHODS.items()},
     **{f"torch.Tensor.{name}": asked for name, asked in METHODS.items()},

@@ -52,8 +52,9 @@ class Pager:
     It observes the operators of the thread that it serves, to know how results are computed again.
 
     moved_out, moved_in: bytes by kind, written and read; again: bytes that were computed again; seconds: spent on all that;
-    away: bytes of pages that live and are not in memory; coming: of those that are being brought back. Of saved tensors, saved_away: the same; needed: the most that had
-    to be away at once; ready: bytes that were written ahead of need and are in memory still.
+    away: bytes of pages that live and are not in memory; coming: of those that are being brought back. Of saved
+    tensors, saved_away: the same; needed: the most that had to be away at once; ready: bytes that were written ahead
+    of need and are in memory still.
     """
 
     passive = looks = False

@@ -35,7 +35,8 @@ class Page:
     """An array, in memory or in a spill, or nowhere: to be computed again.
 
     data: the array while it is in memory. kind: what it is for. mutable: whether the array may change once it is back. piece:
-    what is on disk. axes: as they lie in memory, None for C order. then: the page that was brought back after this one the last time, outside of backward and in it.
+    what is on disk. axes: as they lie in memory, None for C order. then: the page that was brought back after this
+        one the last time, outside of backward and in it.
     """
 
     __slots__ = (

@@ -44,8 +44,8 @@ class Stats:
     """Bytes of arrays and of kernels' working memory since the package was imported.
 
     current, peak: bytes in use, now and at most since `reset_peak`. blocks: allocations alive. total_bytes,
-    total_blocks: ever allocated, -1 without the native kernels, where nobody counts them. process, process_peak: resident bytes of the whole process, from the system, -1 where
-    it does not say.
+    total_blocks: ever allocated, -1 without the native kernels, where nobody counts them. process, process_peak:
+    resident bytes of the whole process, from the system, -1 where it does not say.
     """
 
     current: int

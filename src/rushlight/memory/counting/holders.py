@@ -165,8 +165,8 @@ def known(classes: set[int], others: bool = False) -> list[Any]:
     """The objects that the collector of cycles knows whose class has one of these ids, or none of them.
 
     Among them are tuples that other threads are making, and Python refuses to finish one that somebody else holds:
-    `tuple(x for x in y)` ends in a SystemError there.  So all are asked for, looked at and let go within one call of `list`, which runs
-    no code of Python's, so that no other thread runs either.
+    `tuple(x for x in y)` ends in a SystemError there.  So all are asked for, looked at and let go within one call of
+    `list`, which runs no code of Python's, so that no other thread runs either.
     """
     held: list[list[Any]] = []
     hold: Iterator[Any] = filter(

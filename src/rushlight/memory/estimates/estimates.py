@@ -32,8 +32,9 @@ class Estimate:
     parameters: with buffers. gradients, optimizer_state, activations, inputs: the most that was alive of each at once;
     activations are what is saved for the backward. peak: the most alive at once, in `peak_phase`; by_category,
     by_module (activations): what that consists of. phases: the most alive in each phase. ran: operators without a
-    shape rule, which ran for real on zeros, and how often: where there are any, the peak is a guess. read: lines of the user that read
-    values which are not computed (`if x.sum() > 0`), and how often: where there are any, it is one too. processes: what each
+    shape rule, which ran for real on zeros, and how often: where there are any, the peak is a guess. read: lines of
+    the user that read values which are not computed (`if x.sum() > 0`), and how often: where there are any, it is one
+    too. processes: what each
     of several processes needs, by the way of dealing: "ddp", "zero", "fully_shard"; empty unless asked for.
     """
 
@@ -86,8 +87,14 @@ class Estimate:
 
     def __str__(self) -> str:
         lines = [f"{name:<18}{n:>10}" for name, n in self.rows()]
-        lines += [f"{'peak':<18}{human(self.peak):>10}  in {self.peak_phase}: " + ", ".join(
-            f"{name.replace('_', ' ')} {n / max(self.peak, 1):.0%}" for name, n in self.by_category.items() if n * 100 >= self.peak)]  # fmt: skip
+        lines += [
+            f"{'peak':<18}{human(self.peak):>10}  in {self.peak_phase}: "
+            + ", ".join(
+                f"{name.replace('_', ' ')} {n / max(self.peak, 1):.0%}"
+                for name, n in self.by_category.items()
+                if n * 100 >= self.peak
+            )
+        ]
         lines += [f"each process, {name:<12} {share}" for name, share in self.processes.items()]
         if self.ran:
             lines.append(

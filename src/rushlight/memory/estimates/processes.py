@@ -56,7 +56,8 @@ def shares(
     # Gradients are in buckets, which stay where nothing steps in backward; else one fills and one is on its way.
     waiting = min(grads, 2 * BUCKET) if fused else kept
     buckets = min(grads, one)  # that of a parameter, before it is copied to its bucket
-    # Whole at once: what lies around the blocks, the block that computes and the next; gradients that are computed and on their way.
+    # Whole at once: what lies around the blocks, the block that computes and the next; gradients that are computed
+    # and on their way.
     gathered = (sum(outer) if blocks else 0) + 2 * largest
     flight = min(largest, max(FLIGHT, one)) + one if train else 0
     parts = -(-(kept or 2 * one) // count) if train else 0

@@ -160,8 +160,10 @@ def axes(most: float, longest: float) -> list[str]:
                      f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end" fill="#444">{human(int(value))}</text>')  # fmt: skip
     for value in ticks(longest):
         x = LEFT + value / longest * (WIDTH - LEFT - RIGHT)
-        lines.append(f'<path d="M{x:.1f} {TALL - BOTTOM}v5" stroke="#444"/>'
-                     f'<text x="{x:.1f}" y="{TALL - BOTTOM + 20}" text-anchor="middle" fill="#444">{clock(value)}</text>')  # fmt: skip
+        lines.append(
+            f'<path d="M{x:.1f} {TALL - BOTTOM}v5" stroke="#444"/>'
+            f'<text x="{x:.1f}" y="{TALL - BOTTOM + 20}" text-anchor="middle" fill="#444">{clock(value)}</text>'
+        )
     middle = (LEFT + WIDTH - RIGHT) / 2
     return [*lines, f'<path d="M{LEFT} {TOP}V{TALL - BOTTOM}H{WIDTH - RIGHT}" fill="none" stroke="#444"/>',
             f'<text x="{middle}" y="{TALL - 14}" text-anchor="middle" fill="#444">a training step</text>']  # fmt: skip

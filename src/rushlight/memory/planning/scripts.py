@@ -39,7 +39,8 @@ WORTH = 0.98  # a smaller budget is tried if it is smaller by this
 class Trained(NamedTuple):
     """What first steps took, and gave.
 
-    peak: bytes, at most. seconds: of a step. digest: of the parameters and buffers that the last step left; None where there were fewer steps.
+    peak: bytes, at most. seconds: of a step. digest: of the parameters and buffers that the last step left; None
+        where there were fewer steps.
     """
 
     peak: int

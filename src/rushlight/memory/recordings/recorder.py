@@ -350,8 +350,15 @@ _active: Recorder | None = None
 _last: Recorder | None = None
 
 
-def record_history(enabled: str | None = "all", context: str | None = "all", stacks: str = "python",
-                   max_entries: int = 1 << 20, device: device | str | int | None = None, clear_history: bool = False, depth: int = 32) -> None:  # fmt: skip
+def record_history(
+    enabled: str | None = "all",
+    context: str | None = "all",
+    stacks: str = "python",
+    max_entries: int = 1 << 20,
+    device: device | str | int | None = None,
+    clear_history: bool = False,
+    depth: int = 32,
+) -> None:
     """Record every allocation from now on, or, with `enabled=None`, stop; what was recorded stays for `recording`.
 
     Args:

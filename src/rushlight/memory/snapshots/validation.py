@@ -200,7 +200,14 @@ def backwards(
             back(event, number, live, order, starts, flaws)
 
 
-def back(event: dict[str, Any], number: int, live: dict[int, int], order: list[int], starts: list[tuple[int, int]], flaws: list[str]) -> None:  # fmt: skip
+def back(
+    event: dict[str, Any],
+    number: int,
+    live: dict[int, int],
+    order: list[int],
+    starts: list[tuple[int, int]],
+    flaws: list[str],
+) -> None:
     """Back in time a freed block is there again: inside a segment, and over no other."""
     where, size = event["addr"], event["size"]
     segment = bisect_right(starts, (where, 1 << 62)) - 1

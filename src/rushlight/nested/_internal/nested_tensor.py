@@ -12,7 +12,8 @@ from rushlight.nested.ragged import NestedInt, ragged
 from rushlight.nested.tensor import NestedTensor
 from rushlight.tensor import Tensor
 
-__all__ = ["NestedTensor", "ViewBufferFromNested", "ViewNestedFromBuffer", "buffer_from_jagged", "get_tensor_symint", "jagged_from_list", "nested_view_from_values_offsets",
+__all__ = ["NestedTensor", "ViewBufferFromNested", "ViewNestedFromBuffer", "buffer_from_jagged", "get_tensor_symint",
+           "jagged_from_list", "nested_view_from_values_offsets",
            "nested_view_from_values_offsets_lengths"]  # fmt: skip
 
 
@@ -35,8 +36,14 @@ def nested_view_from_values_offsets(values: Tensor, offsets: Tensor, ragged_idx:
     return nested_tensor_from_jagged(values, offsets, None, ragged_idx, min_seqlen, max_seqlen)
 
 
-def nested_view_from_values_offsets_lengths(values: Tensor, offsets: Tensor, lengths: Tensor, ragged_idx: int = 1,
-                                            min_seqlen: int | None = None, max_seqlen: int | None = None) -> NestedTensor:  # fmt: skip
+def nested_view_from_values_offsets_lengths(
+    values: Tensor,
+    offsets: Tensor,
+    lengths: Tensor,
+    ragged_idx: int = 1,
+    min_seqlen: int | None = None,
+    max_seqlen: int | None = None,
+) -> NestedTensor:
     """As `torch.nested.nested_tensor_from_jagged` of values, offsets and lengths."""
     return nested_tensor_from_jagged(values, offsets, lengths, ragged_idx, min_seqlen, max_seqlen)
 

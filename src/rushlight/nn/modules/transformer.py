@@ -267,13 +267,15 @@ def _why_not_nested(layer: Module) -> str:
     if not isinstance(layer, TransformerEncoderLayer):
         return "encoder_layer was not TransformerEncoderLayer"
     attention = layer.self_attn
-    reasons = {"encoder_layer.norm_first was True": layer.norm_first,
+    reasons = {
+        "encoder_layer.norm_first was True": layer.norm_first,
         "encoder_layer.self_attn.batch_first was not True(use batch_first for better inference performance)": not attention.batch_first,
         "encoder_layer.self_attn was passed bias=False": attention.in_proj_bias is None,
         "encoder_layer.activation_relu_or_gelu was not True": not (layer.activation in (F.relu,
         F.gelu) or isinstance(layer.activation, (ReLU, GELU))),
         "encoder_layer.norm1.eps is not equal to encoder_layer.norm2.eps": layer.norm1.eps != layer.norm2.eps,
-        "encoder_layer.self_attn.num_heads is odd": attention.num_heads % 2 == 1,}  # fmt: skip
+        "encoder_layer.self_attn.num_heads is odd": attention.num_heads % 2 == 1,
+    }  # fmt: skip
     return next((reason for reason, holds in reasons.items() if holds), "")
 
 

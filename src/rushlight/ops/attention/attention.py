@@ -110,7 +110,8 @@ def attention_op(query: Array, key: Array, value: Array, mask: Array | None, is_
                  groups: int, drop: tuple[Any, ...] | None) -> tuple[Array, ...]:  # fmt: skip
     """softmax(query key^T scale + mask) value.  (*, L, E), (*, S, E), (*, S, V), broadcast (*, L, S) -> (*, L, V)
 
-    groups: how many heads of the query share one of the key. drop: None, or the probability of dropout and the state from which is drawn.
+    groups: how many heads of the query share one of the key. drop: None, or the probability of dropout and the state
+        from which is drawn.
     """
     heads = Heads(query, key, value, groups)
     q, k, v = heads.queries(query), heads.keys(key), heads.keys(value)

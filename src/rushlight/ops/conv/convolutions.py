@@ -252,8 +252,10 @@ def check_dimensions(name: str, x: tuple[int, ...], w: tuple[int, ...], n: int) 
     if 0 in w[2:]:
         raise RuntimeError(f"{name}: kernel size should be greater than zero, but got weight of size {list(w)}")
     if len(w) != n + 2 and len(x) in (n + 1, n + 2):
-        raise RuntimeError(f"{name}: Expected {len(w)}-dimensional input for {len(w)}-dimensional weight{list(w)}, but got "
-                           f"{len(x)}-dimensional input of size {list(x)} instead: a weight of {n + 2} dimensions is wanted")  # fmt: skip
+        raise RuntimeError(
+            f"{name}: Expected {len(w)}-dimensional input for {len(w)}-dimensional weight{list(w)}, but got "
+            f"{len(x)}-dimensional input of size {list(x)} instead: a weight of {n + 2} dimensions is wanted"
+        )
     if len(x) not in (n + 1, n + 2):
         raise RuntimeError(f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of size: "
                            f"{list(x)}, and {n + 2}D weight, got weight of size: {list(w)}")  # fmt: skip

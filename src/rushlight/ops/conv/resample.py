@@ -198,7 +198,9 @@ DIMENSIONS = {"linear": 3, "bilinear": 4, "bicubic": 4, "trilinear": 5, "lanczos
 def index_of_size(name: str, size: Any) -> int:
     """A size as an int.  Raises TypeError for fractions."""
     if isinstance(size, float):
-        raise TypeError(f"expected size to be one of int or Tuple[int] or Tuple[int, int] or Tuple[int, int, int], but {name}() got {size}")  # fmt: skip
+        raise TypeError(
+            f"expected size to be one of int or Tuple[int] or Tuple[int, int] or Tuple[int, int, int], but {name}() got {size}"
+        )
     return int(size)
 
 

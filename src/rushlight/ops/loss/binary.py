@@ -120,10 +120,18 @@ def softplus_of_minus(x: Array) -> Array:
     return backend.softplus(out, 1.0, math.inf, out=out)
 
 
-@op(aten=("binary_cross_entropy_with_logits(input, target, weight=None, pos_weight=None, reduction=1)",), autocast="float32", name="binary_cross_entropy_with_logits", promote="arith", refuse="bic",
-    broadcasts=("pos_weight", "target", "input", "weight"), half=None, shape=shapes.loss, batch=families.pairs_of_elements)  # fmt: skip
-def logits_op(input: Array, target: Array, weight: Array | None, pos_weight: Array | None,
-              reduction: str) -> Array:  # fmt: skip
+@op(
+    aten=("binary_cross_entropy_with_logits(input, target, weight=None, pos_weight=None, reduction=1)",),
+    autocast="float32",
+    name="binary_cross_entropy_with_logits",
+    promote="arith",
+    refuse="bic",
+    broadcasts=("pos_weight", "target", "input", "weight"),
+    half=None,
+    shape=shapes.loss,
+    batch=families.pairs_of_elements,
+)
+def logits_op(input: Array, target: Array, weight: Array | None, pos_weight: Array | None, reduction: str) -> Array:
     """Binary cross entropy of sigmoid(input), reduced.  (*), (*), broadcast, broadcast -> () or (*)"""
     if weight is None and pos_weight is None:
         return folded(_of_logits, reduction, input, target)

@@ -268,8 +268,9 @@ def _cross_entropy_raw(g: Array, input_spare: Array | None, input: Array, target
                        lse: Array, total: float, reduction: str, ignore_index: int, label_smoothing: float) -> Array:  # fmt: skip
     each = g.reshape(-1) / g.dtype.type(total or math.nan)
     each = each if each.dtype is lse.dtype else each.astype(lse.dtype)
-    rows = backend.cross_entropy_backward(each, class_rows(input), lse, target.reshape(-1), _of_dtype(weight, lse.dtype),
-                                     ignore_index, label_smoothing, None if input_spare is None else class_rows(input_spare))  # fmt: skip
+    rows = backend.cross_entropy_backward(each, class_rows(input), lse, target.reshape(-1), _of_dtype(weight,
+                                     lse.dtype), ignore_index, label_smoothing,
+                                     None if input_spare is None else class_rows(input_spare))  # fmt: skip
     return by_class(rows, input.shape)
 
 

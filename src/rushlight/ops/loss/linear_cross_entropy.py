@@ -168,8 +168,17 @@ def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *
     ignore = -100 if ignore_index is None else ignore_index
     shape = tuple(linear_weight.shape[:-1])
     if len(shape) == 1 and input.ndim == 1 and target.ndim == 0 and not target.dtype.is_floating_point:
-        loss = linear_cross_entropy(input.unsqueeze(0), linear_weight, target.unsqueeze(0), linear_bias=linear_bias, weight=weight,
-                                    reduction=reduction, ignore_index=ignore_index, label_smoothing=label_smoothing, options=options)  # fmt: skip
+        loss = linear_cross_entropy(
+            input.unsqueeze(0),
+            linear_weight,
+            target.unsqueeze(0),
+            linear_bias=linear_bias,
+            weight=weight,
+            reduction=reduction,
+            ignore_index=ignore_index,
+            label_smoothing=label_smoothing,
+            options=options,
+        )
         return loss.squeeze(0) if reduction == "none" else loss
     if len(shape) == 1 and input.ndim == 2 and target.ndim == 1 and not target.dtype.is_floating_point:
         check_target("linear_cross_entropy", (input.shape[0], *shape), target, weight)

@@ -37,7 +37,9 @@ CLASSES = 4096  # rows of the weight's gradient that are added at once
 class Ready:
     """What a loss found of a product: the sums of its losses, and the gradients of the product by the loss's sum.
 
-    product: that makes logits, which `shown` has in another dtype or some rows of; own: the rows in that. grads: those of input, weight and bias, None where not wanted. lse: a number a row, which the gradient of logits needs.
+    product: that makes logits, which `shown` has in another dtype or some rows of; own: the rows in that. grads:
+        those of input, weight and bias, None where not wanted. lse: a number a row, which the gradient of logits
+        needs.
     """
 
     def __init__(
@@ -133,8 +135,8 @@ class Ready:
 
     def slope(self, z: Array, at: slice) -> Array:
         """The gradient of the sum of losses by some logits, written over them."""
-        found: Array = backend.cross_entropy_backward(np.ones(1, z.dtype), z, self.lse[at], self.target[at], self.weight, self.ignore,
-                                                      self.smoothing, z)  # fmt: skip
+        found: Array = backend.cross_entropy_backward(np.ones(1, z.dtype), z, self.lse[at], self.target[at],
+                                                      self.weight, self.ignore, self.smoothing, z)  # fmt: skip
         return found
 
     def gradients(self, scale: object) -> list[Any]:

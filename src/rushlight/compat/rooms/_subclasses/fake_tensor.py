@@ -6,9 +6,12 @@ from collections.abc import Iterator
 from rushlight import absent
 
 __all__ = ["is_fake", "unset_fake_temporarily"]
-absent.names(globals(), "nothing is compiled here; tensors on device='meta' have shapes without memory",
-                  "CrossRefFakeMode DataDependentOutputException DynamicOutputShapeException FakeTensor FakeTensorConverter FakeTensorMode "
-                  "MetadataMismatchError UnsupportedFakeTensorException")  # fmt: skip
+absent.names(
+    globals(),
+    "nothing is compiled here; tensors on device='meta' have shapes without memory",
+    "CrossRefFakeMode DataDependentOutputException DynamicOutputShapeException FakeTensor FakeTensorConverter FakeTensorMode "
+    "MetadataMismatchError UnsupportedFakeTensorException",
+)
 
 
 def is_fake(x: object) -> bool:
