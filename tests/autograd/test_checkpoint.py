@@ -649,3 +649,17 @@ def test_recurrent_layers_are_computed_again_once(kind: str) -> None:
 
     checkpoint(forward, torch.ones(5, 3, 4), use_reentrant=False).sum().backward()
     assert len(calls) == 2
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_batches_and_statistics_are_counted_alike(reentrant):
+    """As PyTorch does, twice: also where batch norm is the last to save, and the second run ends within it."""
+    torch.manual_seed(0)
+    norm, other = torch.nn.BatchNorm1d(3), torch.nn.BatchNorm1d(3)
+    x = torch.randn(8, 3, requires_grad=True)
+    checkpoint(norm, x, use_reentrant=reentrant).square().sum().backward()
+    for _ in range(2):
+        other(x.detach())
+    assert norm.num_batches_tracked == 2
+    torch.testing.assert_close(norm.running_mean, other.running_mean)
+    torch.testing.assert_close(norm.running_var, other.running_var)

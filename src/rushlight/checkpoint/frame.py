@@ -26,7 +26,7 @@ from rushlight.checkpoint.differences import (
 )
 from rushlight.engine import anomaly
 from rushlight.engine.node import edge_of
-from rushlight.engine.saved import DETACHED, Anything, Packed, active_hooks, detached, stale
+from rushlight.engine.saved import DETACHED, Anything, Packed, Stop, active_hooks, detached, stale
 from rushlight.generator import default_generator
 from rushlight.storage import storage_of
 from rushlight.tensor import Tensor
@@ -37,13 +37,6 @@ class Settings:
 
     early_stop: bool | None = None
     debug: bool | None = None
-
-
-class Stop(BaseException):
-    """Everything that is needed was computed again: the rest of the function need not run.
-
-    It is no Exception, so that a function that catches those does not catch it.
-    """
 
 
 class Input:

@@ -32,6 +32,13 @@ DETACHED = (
 )
 
 
+class Stop(BaseException):
+    """Hooks have all that a second run of a function is for: the rest of it need not run.
+
+    It is no Exception, so that a function that catches those does not catch it.
+    """
+
+
 class Constant:
     """A saved Python number."""
 

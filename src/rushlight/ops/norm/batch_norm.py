@@ -23,6 +23,7 @@ from rushlight.dispatch.options import shape_alone
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
 from rushlight.dispatch.rules import Making
 from rushlight.engine import inplace
+from rushlight.engine.saved import Stop
 from rushlight.kernels.dispatch import up
 from rushlight.levels import owned
 from rushlight.ops.elementwise.floats import constant, require, widened
@@ -262,12 +263,29 @@ def normalized(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
                 raise RuntimeError(f"batch_norm: {name} must be defined in evaluation mode")
         check_constant("batch_norm", running_mean, running_var)
         return batch_norm_eval_op(input, weight, bias, running_mean, running_var, eps), running_mean, running_var
-    out, mean, variance = batch_norm_op(input, weight, bias, eps)
+    try:
+        out, mean, variance = batch_norm_op(input, weight, bias, eps)
+    except Stop:  # a checkpoint has what it saves: the statistics move nevertheless, as often as batches are counted
+        with Setting("grad", False):
+            _, mean, variance = batch_norm_op(input, None, None, eps)
+        follow(running_mean, running_var, input, mean, variance, momentum)
+        raise
+    follow(running_mean, running_var, input, mean, variance, momentum)
+    return out, mean, variance
+
+
+def follow(
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    input: Tensor,
+    mean: Tensor,
+    variance: Tensor,
+    momentum: float,
+) -> None:
+    """`update_running` by a batch, where there are running statistics and it has elements."""
     if input._array.size and (running_mean is not None or running_var is not None):
         shape = input._array.shape
-        count = shape[0] * math.prod(shape[2:])
-        update_running(running_mean, running_var, mean, variance, count, momentum)
-    return out, mean, variance
+        update_running(running_mean, running_var, mean, variance, shape[0] * math.prod(shape[2:]), momentum)
 
 
 @function(ns=F)
