@@ -13,6 +13,7 @@ import time
 import weakref
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -315,20 +316,20 @@ def changes_gradients() -> None:
 class Counts(torch.nn.Module):
     """A block that counts its calls in a buffer."""
 
-    def __init__(self) -> None:
+    def __init__(self, size: int) -> None:
         super().__init__()
         self.inner = torch.nn.Linear(100, 100)
-        self.register_buffer("count", torch.zeros(1))
+        self.register_buffer("count", torch.zeros(size))
 
     def forward(self, x: Any) -> Any:
         self.count += 1
         return self.inner(x).tanh()
 
 
-def counts_calls() -> None:
+def counts_calls(size: int) -> None:
     """A program that runs no part again."""
     torch.manual_seed(0)
-    model = torch.nn.Sequential(*(Counts() for _ in range(4)))
+    model = torch.nn.Sequential(*(Counts(size) for _ in range(4)))
     optimizer = torch.optim.Adam(model.parameters())
     for _ in range(4):
         optimizer.zero_grad()
@@ -434,8 +435,10 @@ def test_a_way_that_trains_something_else_is_not_taken() -> None:
     assert plain.measured(ways.CHECKPOINT).peak > 0
     with pytest.raises(TrialFailed, match=r"other parameters or buffers .*: the program uses gradients"):
         plain.measured(ways.FUSED)
-    counting = scripts.Plain(counts_calls, 4, str)
+    counting = scripts.Plain(partial(counts_calls, 1), 4, str)
     assert counting.measured(ways.FUSED).peak > 0
+    assert counting.measured(ways.CHECKPOINT).peak > 0  # second runs leave small buffers as they were
+    counting = scripts.Plain(partial(counts_calls, 1 + (1 << 18)), 4, str)
     with pytest.raises(TrialFailed, match="running a part of the program again"):
         counting.measured(ways.CHECKPOINT)
     other = scripts.Plain(draws, 4, str)
