@@ -255,7 +255,7 @@ def test_linear_cross_entropy_never_holds_the_logits(dtype: Any, rows: int | Non
     def run() -> Any:
         return torch.autograd.grad(F.linear_cross_entropy(x, w, t, options=options), [x, w])
 
-    assert peak_bytes(run) < 0.27 * logits
+    assert peak_bytes(run) < (0.05 if rows else 0.2) * logits
 
 
 def test_refusals() -> None:

@@ -59,6 +59,7 @@ def fused_op(input: Array, linear_weight: Array, linear_bias: Array | None, targ
     for at in (slice(i, i + rows) for i in range(0, n, rows)):
         logits = logits_of(x[at], w, b)
         loss[at], lse[at], sums = backend.cross_entropy(logits, target[at], weight, ignore_index, smoothing)
+        del logits  # before the next are made
         both += sums
     if reduction == "none":
         return recast(loss, input.dtype), lse, 1.0
@@ -80,14 +81,14 @@ def _(input: Array, linear_weight: Array, rows: object) -> int:
 def _fused_raw(g: Array, input: Array, linear_weight: Array, linear_bias: Array | None, target: Array, weight: Any,
                lse: Array, total: float, ignore_index: int, smoothing: float, rows: int,
                needs: tuple[bool, ...]) -> list[Any]:  # fmt: skip
+    """The gradients of a chunk of logits are written over these, so that there is one chunk at a time."""
     (g, by_class), (x, w, b) = up(g, weight), factors(input, linear_weight, linear_bias)
     each = np.broadcast_to(g / g.dtype.type(total or np.nan), target.shape)
     grads = [np.empty_like(x) if needs[0] else None, np.zeros(w.shape, g.dtype) if needs[1] else None,
              np.zeros(b.shape, g.dtype) if b is not None and needs[2] else None]  # fmt: skip
     for at in (slice(i, i + rows) for i in range(0, len(x), rows)):
-        logits = logits_of(x[at], w, b)
-        d = backend.cross_entropy_backward(each[at], logits, lse[at], target[at], by_class, ignore_index, smoothing)
-        del logits
+        d = logits_of(x[at], w, b)
+        d = backend.cross_entropy_backward(each[at], d, lse[at], target[at], by_class, ignore_index, smoothing, d)
         add_chunk(grads, d, x[at], w, at)
         del d
     return [None if found is None else recast(found, input.dtype) for found in grads]
