@@ -85,7 +85,8 @@ def test_several_results_into_out(name: str) -> None:
         found = named(lib, name)(*args, out=out)
         assert all(x is y for x, y in zip(found, out, strict=True))
         for x, y in zip(out, reference, strict=True):
-            np.testing.assert_allclose(x.numpy(), y.numpy())
+            # PyTorch's own lstsq differs in the last bits from call to call (by where its buffers begin); ours does not
+            np.testing.assert_allclose(x.numpy(), y.numpy(), rtol=1e-7 if lib is rushlight else 1e-5)
         shapes.append([tuple(x.shape) for x in out])
     assert shapes[0] == shapes[1]
     with pytest.raises(TypeError, match="must be a tuple"):
