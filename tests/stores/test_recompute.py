@@ -211,6 +211,44 @@ def test_a_wrapped_module_runs_again_with_the_buffers_that_it_had(part: Any) -> 
     assert all((a == b).all() for a, b in zip(*found, strict=True))
 
 
+class Counting(nn.Module):
+    """Results save a buffer that each run changes; `apart`: a copy of it."""
+
+    def __init__(self, apart: bool) -> None:
+        super().__init__()
+        self.apart = apart
+        self.register_buffer("factor", torch.ones(8))
+
+    def forward(self, x: Any) -> Any:
+        self.factor.mul_(1.5)
+        return (x.tanh() * (self.factor.clone() if self.apart else self.factor)).sin()
+
+
+def test_a_buffer_that_a_second_run_saves_is_not_changed_when_it_ends() -> None:
+    found = []
+    for apart in (True, False):
+        torch.manual_seed(0)
+        net = stores.recompute(min_bytes=0)(Counting(apart))
+        x = torch.randn(4, 8, requires_grad=True)
+        (net(x).square().sum() + net(x * 2).sin().sum()).backward()
+        found.append([x.grad, *net.buffers()])
+    assert all(torch.equal(a, b) for a, b in zip(*found, strict=True))
+
+
+def test_a_wrapped_module_may_have_sparse_buffers() -> None:
+    class Graph(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("edges", torch.eye(4).to_sparse())
+
+        def forward(self, x: Any) -> Any:
+            return torch.sparse.mm(self.edges, x).tanh()
+
+    x = torch.randn(4, 2, requires_grad=True)
+    stores.recompute(min_bytes=0)(Graph())(x).sum().backward()
+    assert torch.allclose(x.grad, 1 - x.detach().tanh() ** 2)
+
+
 @pytest.mark.parametrize("part", [lambda h: h[..., ::2], lambda h: h[:, 1:], lambda h: h.t()[::3], lambda h: h[::2]])
 def test_what_is_changed_in_part_is_not_made_again_by_that_change(part: Any) -> None:
     """A view with gaps spans its memory: what lies between is no result of the operator that changed the view."""

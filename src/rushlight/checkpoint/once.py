@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from rushlight.basics.state import modes
+from rushlight.storage import root_of
+from rushlight.tensor import strided
 
 SMALL = 1 << 20  # bytes of a buffer up to which it is copied before the first run
 
@@ -22,9 +25,22 @@ def version_of(t: Any) -> int:
     return 0 if t is None or t._inference else int(t._version)
 
 
+def is_small(t: Any) -> bool:
+    """Whether a buffer is copied before it changes: sparse ones are not, as nothing changes them in part."""
+    return t is not None and t.layout is strided and t.nbytes <= SMALL
+
+
 def copy_of(t: Any) -> Any:
     """A copy of a buffer, None of none."""
     return None if t is None else t.detach().clone()
+
+
+def alone(module: Any) -> set[int]:
+    """The ids of the buffers of a module on whose memory lies no other one."""
+    distinct = {id(t): t for *_, t, _ in buffers_of(module) if t is not None}
+    roots = {key: id(root_of(t._held)) for key, t in distinct.items()}
+    times = Counter(roots.values())
+    return {key for key, root in roots.items() if times[root] == 1}
 
 
 class First:
@@ -41,7 +57,7 @@ class First:
 
     def __enter__(self) -> None:
         self.noted = [
-            (buffers, name, t, copy_of(t) if t is not None and t.nbytes <= SMALL else None, version_of(t))
+            (buffers, name, t, copy_of(t) if is_small(t) else None, version_of(t))
             for buffers, name, t, counts in buffers_of(self.module)
             if not counts
         ]
@@ -57,7 +73,11 @@ class First:
 
 class Once:
     """While a module runs for the second time: it begins with the buffers that the first run found, and afterwards they are those of
-    before it, so that its norms have counted the batch once."""
+    before it, so that its norms have counted the batch once.
+
+    A buffer that the first run changed in place is another tensor meanwhile, as what the second run saves may be the buffer itself.  Of
+    those that lie on each other's memory the numbers are exchanged instead.
+    """
 
     def __init__(self, module: Any, first: First):
         self.module, self.first = module, first
@@ -68,9 +88,13 @@ class Once:
             (buffers, name, t, copy_of(t) if counts else None, version_of(t))
             for buffers, name, t, counts in buffers_of(self.module)
         ]
+        own = alone(self.module) if self.first.changed else set()
+        others: dict[int, Any] = {}
         for buffers, name, t, copied in self.first.changed:
             buffers[name] = t
-            if copied is not None:
+            if copied is not None and id(t) in own:
+                buffers[name] = others.setdefault(id(t), copy_of(copied))
+            elif copied is not None:
                 found.append((buffers, name, t, copy_of(t), -1))
                 t.data.copy_(copied)
         self.former.append(found)
