@@ -150,7 +150,8 @@ def test_what_is_made_of_a_tensor_or_an_array_is_where_it_is_asked_for() -> None
         torch.asarray(np.ones(2), device="meta", copy=False)
     with pytest.raises(NotImplementedError, match="no data"):
         torch.asarray(torch.ones(2, device="meta"), device="cpu")
-    assert torch.asarray(torch.ones(2), dtype=torch.float64, device="meta", copy=True).dtype is torch.float64
+    for data in (torch.ones(2), np.ones(2, np.float32)):
+        assert torch.asarray(data, dtype=torch.float64, device="meta", copy=True).dtype is torch.float64
 
 
 def test_asarray_keeps_the_graph_of_a_tensor_and_says_so_once(monkeypatch: pytest.MonkeyPatch) -> None:

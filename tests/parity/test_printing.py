@@ -117,6 +117,21 @@ def test_format():
     assert f"{rushlight.tensor([1.0])}" == f"{torch.tensor([1.0])}"
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda t: t.tensor(1 + 2j).conj(),
+        lambda t: t.tensor(1 + 2j).conj().imag,
+        lambda t: t.nn.Buffer(t.tensor(1.5)),
+        lambda t: t.nn.Buffer(t.ones(2, requires_grad=True)),
+        lambda t: t.tensor(1.5, requires_grad=True),
+        lambda t: t.empty((), device="meta"),
+    ],
+)
+def test_format_of_one_number_is_the_number_whatever_shows_it(make):
+    assert f"{make(rushlight)}" == f"{make(torch)}"
+
+
 def test_options_are_kept_until_changed():
     rushlight.set_printoptions(precision=7)
     assert printing.options.precision == 7 and printing.options.edgeitems == 3

@@ -154,12 +154,20 @@ class Buffer(Tensor, metaclass=_Marking):
         return buffer
 
     def __repr__(self, *, tensor_contents: str | None = None) -> str:
-        plain = alias(self)
-        plain.requires_grad_(self.requires_grad)
-        return repr(plain)
+        return repr(_unmarked(self))
+
+    def __format__(self, spec: str) -> str:
+        return format(_unmarked(self), spec)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return _rebuild, (self.__class__, self.data, self.requires_grad, {"persistent": self.persistent})
+
+
+def _unmarked(buffer: Tensor) -> Tensor:
+    """The tensor as which a buffer is shown."""
+    plain = alias(buffer)
+    plain.requires_grad_(buffer.requires_grad)
+    return plain
 
 
 _NO_SHAPE = (

@@ -93,7 +93,8 @@ def asarray(obj: Any, *, dtype: dtype | None = None, device: device | str | int 
     if wanted is not None and shared._array.dtype != wanted:
         if copy is False:
             raise ValueError(f"can't alias tensor with dtype '{shared.dtype}' into dtype '{dtypes.of(wanted)}'.")
-        shared = made(convert(shared._array, wanted)) if not isinstance(obj, Tensor) else shared.to(dtypes.of(wanted))
+        foreign = not isinstance(obj, Tensor) and not shared._meta
+        shared = made(convert(shared._array, wanted)) if foreign else shared.to(dtypes.of(wanted))
     elif copy:
         shared = shared.clone() if isinstance(obj, Tensor) else made(shared._array.copy())
     if not requires_grad:

@@ -248,7 +248,7 @@ def untracked(self: Tensor, tensor_contents: str | None) -> str:
 
 def _format(self: Tensor, spec: str) -> str:
     # A parameter is shown as such, as PyTorch does; asked for digits it has them, which PyTorch refuses.
-    if self._array.ndim == 0 and (spec or type(self) is Tensor):
+    if self._array.ndim == 0 and (spec or (self.__class__ is Tensor and not self._meta)):
         return str(format(self.item(), spec))
     return object.__format__(self, spec)
 
