@@ -631,3 +631,26 @@ def test_second_gradients_of_linear_cross_entropy(small):
     case = Case()
     x, w = case.x.detach().requires_grad_(), case.w.detach().requires_grad_()
     assert torch.autograd.gradgradcheck(lambda x, w: F.linear_cross_entropy(x, w, case.y), (x, w))
+
+
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("waits", [True, False])
+def test_losses_of_linear_cross_entropy_are_float32_in_autocast(monkeypatch, small, waits, dtype, reduction):
+    if not waits:
+        at_once(monkeypatch)
+    x, w = (t.detach().float().requires_grad_() for t in (Case().x, Case().w))
+    with torch.autocast("cpu", dtype=dtype):
+        loss = F.linear_cross_entropy(x, w, Case().y, reduction=reduction)
+        expected = F.cross_entropy(F.linear(x, w), Case().y, reduction=reduction)
+    assert loss.dtype is expected.dtype is torch.float32
+    torch.testing.assert_close(loss, expected, rtol=2e-2, atol=2e-2)
+    grads = [torch.autograd.grad(each.sum(), (x, w), create_graph=True) for each in (loss, expected)]
+    seconds = [torch.autograd.grad(sum(g.square().sum() for g in each), (x, w)) for each in grads]
+    torch.testing.assert_close([g.detach() for g in grads[0]], [g.detach() for g in grads[1]], rtol=5e-2, atol=5e-2)
+    torch.testing.assert_close(seconds[0], seconds[1], rtol=0.1, atol=0.1)
+
+
+def test_linear_cross_entropy_refuses_smoothing_that_is_no_part():
+    with pytest.raises(RuntimeError, match="linear_cross_entropy: label_smoothing must be between 0.0 and 1.0. Got: 2"):
+        F.linear_cross_entropy(Case().x, Case().w, Case().y, label_smoothing=2)

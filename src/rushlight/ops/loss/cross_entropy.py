@@ -350,6 +350,12 @@ def with_probabilities(input: Tensor, target: Tensor, weight: Tensor | None, red
 unmade: dict[str, Any] = {}  # what computes it of logits that are not made: `unmade_logits` sets that
 
 
+def check_smoothing(name: str, label_smoothing: float) -> None:
+    """Raise RuntimeError unless the weight of all classes together is none or a part of one."""
+    if not 0 <= label_smoothing <= 1:
+        raise RuntimeError(f"{name}: label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
+
+
 @function(ns=F)
 def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
                   ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
@@ -366,8 +372,7 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, s
     """
     reduction = reduction_of(reduction, size_average, reduce)
     check_tensors("cross_entropy", input=input, target=target)
-    if not 0 <= label_smoothing <= 1:
-        raise RuntimeError(f"cross_entropy: label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
+    check_smoothing("cross_entropy", label_smoothing)
     if type(input) is Unmade and (weight is None or not weight.requires_grad):
         loss = unmade["cross_entropy"](input, target, weight, reduction, ignore_index, float(label_smoothing))
         if loss is not None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.backends.numpy import backend
+from rushlight.basics.state import modes
 from rushlight.dispatch import shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named as ops
@@ -21,7 +22,14 @@ from rushlight.kernels.products import BFLOAT16, ways, wide_product
 from rushlight.ops.elementwise.floats import still
 from rushlight.ops.linear.matmul import linear, linear_op
 from rushlight.ops.linear.unmade_products import limits, unmade_product
-from rushlight.ops.loss.cross_entropy import check_target, coefficients, cross_entropy, over, unmade
+from rushlight.ops.loss.cross_entropy import (
+    check_smoothing,
+    check_target,
+    coefficients,
+    cross_entropy,
+    over,
+    unmade,
+)
 from rushlight.ops.loss.loss import check_tensors, reduction_of
 from rushlight.ops.norm.softmax import softmax_op
 from rushlight.tensor import Tensor
@@ -51,9 +59,14 @@ def logits_of(x: Array, weight: Array, bias: Array | None) -> Array:
 
 @op(autocast="lower", name="linear_cross_entropy", aux=("lse", "total"), half=None, masks=("target",))
 def fused_op(input: Array, linear_weight: Array, linear_bias: Array | None, target: Array, weight: Array | None,
-             reduction: str, ignore_index: int, smoothing: float, rows: int) -> tuple[Array | float, ...]:  # fmt: skip
-    """Cross entropy of input linear_weight^T + linear_bias, reduced.  (N, D), (C, D), (C,), (N,), (C,) -> () or (N,)"""
+             reduction: str, ignore_index: int, smoothing: float, rows: int,
+             wide: bool = False) -> tuple[Array | float, ...]:  # fmt: skip
+    """Cross entropy of input linear_weight^T + linear_bias, reduced.  (N, D), (C, D), (C,), (N,), (C,) -> () or (N,)
+
+    wide: the loss of 16 bits is float32, as that of logits in `autocast` is.
+    """
     n, dtype, (weight,) = len(input), summed_in(input.dtype), up(weight)
+    own = dtype if wide else input.dtype
     loss, lse, both = np.empty(n, dtype), np.empty(n, dtype), np.zeros(2)
     x, w, b = factors(input, linear_weight, linear_bias)
     for at in (slice(i, i + rows) for i in range(0, n, rows)):
@@ -62,15 +75,16 @@ def fused_op(input: Array, linear_weight: Array, linear_bias: Array | None, targ
         del logits  # before the next are made
         both += sums
     if reduction == "none":
-        return recast(loss, input.dtype), lse, 1.0
+        return recast(loss, own), lse, 1.0
     total = float(both[1]) if reduction == "mean" else 1.0
-    return np.array(over(float(both[0]), total), input.dtype), lse, total
+    return np.array(over(float(both[0]), total), own), lse, total
 
 
 @fused_op.shape
-def _(input: Array, reduction: str) -> list[shapes.Made]:
-    rows, wide = input.shape[:-1], shapes.statistics_dtype(input.dtype)
-    return [shapes.lossy(rows, input.dtype, reduction), shapes.Made(rows, wide), shapes.Made((), wide)]
+def _(input: Array, reduction: str, wide: bool) -> list[shapes.Made]:
+    rows, dtype = input.shape[:-1], shapes.statistics_dtype(input.dtype)
+    own = dtype if wide else input.dtype
+    return [shapes.lossy(rows, own, reduction), shapes.Made(rows, dtype), shapes.Made((), dtype)]
 
 
 @fused_op.work
@@ -112,7 +126,7 @@ def _(g: Tensor, input: Tensor, linear_weight: Tensor, linear_bias: Tensor | Non
     logits = linear(input, linear_weight, linear_bias)
     both, sums = coefficients(logits, target, weight, ignore_index, smoothing, total)
     g = g if reduction != "none" else ops.unsqueeze(g, 1)
-    d = g * (softmax_op(logits, 1) * sums - both)
+    d = (g * (softmax_op(logits, 1) * sums - both)).to(logits.dtype)
     return (ops.matmul(d, linear_weight) if needs[0] else None, ops.matmul(ops.t(d), input) if needs[1] else None,
             ops.sum(d, 0) if needs[2] else None)  # fmt: skip
 
@@ -166,6 +180,7 @@ def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *
     reduction = reduction_of(reduction)
     check_tensors("linear_cross_entropy", input=input, linear_weight=linear_weight, target=target)
     check_layer(input, linear_weight, linear_bias, target, ignore_index)
+    check_smoothing("linear_cross_entropy", label_smoothing)
     ignore = -100 if ignore_index is None else ignore_index
     shape = tuple(linear_weight.shape[:-1])
     if len(shape) == 1 and input.ndim == 1 and target.ndim == 0 and not target.dtype.is_floating_point:
@@ -190,7 +205,8 @@ def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *
             if loss is not None:
                 return loss
         rows = rows_at_once(shape[0], asked)
-        return fused_op(input, linear_weight, linear_bias, target, weight, reduction, ignore, smoothing, rows)
+        wide = modes.autocast is not None
+        return fused_op(input, linear_weight, linear_bias, target, weight, reduction, ignore, smoothing, rows, wide)
     flat = None if linear_bias is None else linear_bias.reshape(-1)
     logits = linear(input, linear_weight.reshape(math.prod(shape), -1), flat)
     if len(shape) > 1:
