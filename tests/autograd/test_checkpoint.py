@@ -663,3 +663,16 @@ def test_batches_and_statistics_are_counted_alike(reentrant):
     assert norm.num_batches_tracked == 2
     torch.testing.assert_close(norm.running_mean, other.running_mean)
     torch.testing.assert_close(norm.running_var, other.running_var)
+
+
+@pytest.mark.parametrize(("reentrant", "times"), [(False, 1), (True, 2)])
+def test_statistics_of_an_instance_norm_stay_where_the_second_run_ends_in_it(reentrant, times):
+    """As in PyTorch, which moves them after it is computed, and counts no batches of it."""
+    torch.manual_seed(0)
+    norm, other = (torch.nn.InstanceNorm1d(3, track_running_stats=True) for _ in range(2))
+    x = torch.randn(2, 3, 5, requires_grad=True)
+    checkpoint(norm, x, use_reentrant=reentrant).square().sum().backward()
+    for _ in range(times):
+        other(x.detach())
+    torch.testing.assert_close(norm.running_mean, other.running_mean)
+    torch.testing.assert_close(norm.running_var, other.running_var)

@@ -129,6 +129,17 @@ def test_native_forms() -> None:
     assert torch.layer_norm(x, (5,)).shape == torch.batch_norm(x, None, None, None, None, True, 0.1, EPS, True).shape
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_native_statistics_are_float32_beside_parameters_of_it(dtype):
+    x, own, wide = torch.randn(3, 4, 5).to(dtype), torch.ones(5, dtype=dtype), torch.ones(5)
+    for weight, kind in ((None, dtype), (own, dtype), (wide, torch.float32)):
+        out, *found = torch.native_layer_norm(x, (5,), weight, weight, EPS)
+        of_groups, *others = torch.native_group_norm(x.mT, weight, weight, 3, 5, 4, 1, EPS)
+        assert out.dtype is of_groups.dtype is dtype
+        assert {each.dtype for each in (*found, *others)} == {kind}
+        torch.testing.assert_close(found[0].float(), x.float().mean(-1, True), rtol=1e-2, atol=1e-2)
+
+
 def test_refusals() -> None:
     x = torch.zeros(2, 4, 3)
     with pytest.raises(

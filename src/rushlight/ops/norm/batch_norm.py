@@ -392,9 +392,11 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var
     constant("native_batch_norm", running_mean=running_mean, running_var=running_var)
     if not use_input_stats:
         return normalized(input, running_mean, running_var, weight, bias, False, momentum, eps)[0]
+    out = group_norm_op(input, weight, bias, input.shape[1], eps)
+    # After it: the second run of a checkpoint may end there, and PyTorch's statistics stay as they are then.
     if input._array.size and (running_mean is not None or running_var is not None):
         instance_stats(input, running_mean, running_var, momentum)
-    return group_norm_op(input, weight, bias, input.shape[1], eps)
+    return out
 
 
 def torch_instance_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,

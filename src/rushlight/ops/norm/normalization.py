@@ -234,16 +234,20 @@ def native_layer_norm(
     """(layer_norm, mean, 1 / sqrt(var + eps)); gradients flow through the first alone."""
     k = check_normalized("native_layer_norm", input, normalized_shape, weight, bias)
     out = layer_norm_op(input, weight, bias, k, eps)
-    return out, *statistics(input.detach(), last_dims(k), eps)
+    return out, *statistics(input.detach(), last_dims(k), eps, weight, bias)
 
 
-def statistics(x: Tensor, dims: tuple[int, ...], eps: float) -> tuple[Tensor, Tensor]:
-    """The mean and 1 / sqrt(var + eps) over `dims`, which stay as 1: of 16 bits found in float32, which holds their squares."""
+def statistics(x: Tensor, dims: tuple[int, ...], eps: float, *parameters: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The mean and 1 / sqrt(var + eps) over `dims`, which stay as 1: of 16 bits found in float32, which holds their squares.
+
+    They stay so beside parameters of float32.
+    """
     own = x.dtype
     (x,) = widened(x)
     mean = ops.mean(x, dims, True)
     rstd = ops.rsqrt(ops.mean((x - mean) ** 2, dims, True) + eps)
-    return (mean, rstd) if x.dtype is own else (mean.to(own), rstd.to(own))
+    stay = x.dtype is own or any(p is not None and p.dtype is x.dtype for p in parameters)
+    return (mean, rstd) if stay else (mean.to(own), rstd.to(own))
 
 
 # RMS norm -----------------------------------------------------------------------------------------------------
@@ -470,7 +474,7 @@ def native_group_norm(
     """(group_norm, mean (N, group), 1 / sqrt(var + eps) (N, group)) of `input` (N, C, *) with HxW positions."""
     check_group(input, group, weight, bias)
     rows = input.reshape(N, group, C // group * HxW)
-    mean, rstd = statistics(rows, (2,), eps)
+    mean, rstd = statistics(rows, (2,), eps, weight, bias)
     return group_norm_op(input, weight, bias, group, eps), mean.squeeze(2), rstd.squeeze(2)
 
 
