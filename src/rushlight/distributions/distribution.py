@@ -13,6 +13,7 @@ from rushlight.distributions.constraints import Constraint
 from rushlight.distributions.utils import lazy_property
 from rushlight.engine.modes import no_grad
 from rushlight.levels.batch import everything
+from rushlight.ops.elementwise.shared import is_unknown
 from rushlight.tensor import Tensor, wrap
 
 __all__ = ["Distribution"]
@@ -73,7 +74,7 @@ class Distribution:
             if constraints.is_dependent(constraint) or derived:
                 continue
             value = getattr(self, name)
-            if not _holds(constraint, value):
+            if not holds(constraint, value):
                 raise ValueError(
                     f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) of distribution "
                     f"{self!r} to satisfy the constraint {constraint!r}, but found invalid values:\n{_text(value)}"
@@ -175,7 +176,7 @@ class Distribution:
             support = self.support
         except NotImplementedError:
             return
-        if not _holds(support, value):
+        if not holds(support, value):
             raise ValueError(
                 f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the "
                 f"support ({support!r}) of the distribution {self!r}, but found invalid values:\n{_text(value)}"
@@ -209,9 +210,10 @@ class Distribution:
         return f"{type(self).__name__}({shown})"
 
 
-def _holds(constraint: Constraint, value: Tensor) -> bool:
-    """Whether all of `value`, of every sample inside vmap, satisfies a constraint."""
-    return bool(everything(raw(constraint.check(value))).all())
+def holds(constraint: Constraint, value: Tensor) -> bool:
+    """Whether all of `value`, of every sample inside vmap, satisfies a constraint, as what an estimate does not compute does."""
+    satisfied = raw(constraint.check(value))
+    return is_unknown(satisfied) or bool(everything(satisfied).all())
 
 
 def _text(value: Tensor) -> str:

@@ -12,7 +12,7 @@ from rushlight.basics.arrays import Array
 from rushlight.basics.dtypes import is_complex
 from rushlight.basics.errors import explained
 from rushlight.basics.state import modes
-from rushlight.tensor import Tensor, wrap
+from rushlight.tensor import Tensor, look, wrap
 
 UFUNCS = {"equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge",
           "invert": "bitwise_not", "absolute": "abs", "multiply": "mul", "subtract": "sub", "divide": "div",
@@ -201,8 +201,15 @@ def dynamic(name: str) -> NoReturn:
 
 
 def of_one_shape(name: str, array: object) -> Any:
-    """The array.  Raises RuntimeError for that of samples, each of which would have a result of a shape of its own."""
-    return dynamic(name) if type(array) is BatchedArray else array
+    """The array, on whose values the shape of a result depends: an estimate notes that.
+
+    Raises RuntimeError for that of samples, each of which would have a result of a shape of its own.
+    """
+    if type(array) is BatchedArray:
+        return dynamic(name)
+    if modes.levels:
+        look(array)  # type: ignore[arg-type]
+    return array
 
 
 def refuse(what: str) -> NoReturn:

@@ -8,6 +8,7 @@ from rushlight.kernels.steps import adagrad_numbers
 from rushlight.optim.optimizer import ParamsT
 from rushlight.optim.options import checked, number
 from rushlight.optim.parts import on_lists
+from rushlight.optim.sparse_adam import ORDERING, pieces_of
 from rushlight.optim.stepper import Stepper, advance, raw, regularized
 from rushlight.tensor import Tensor
 
@@ -32,6 +33,7 @@ class Adagrad(Stepper):
     """
 
     _kernel, _states = "adagrad", ("sum",)
+    _ordering = ORDERING
 
     def __init__(
         self,
@@ -70,13 +72,13 @@ class Adagrad(Stepper):
         if number(group["weight_decay"]) != 0:
             raise RuntimeError("Adagrad: weight_decay option is not compatible with sparse gradients: expected 0, got "
                                f"{group['weight_decay']}; give the embedding sparse=False")  # fmt: skip
-        grad = grad.coalesce()
-        state, at = self.state[p], tuple(grad.indices())
+        state = self.state[p]
         step, total = advance(state), state["sum"]
-        values = -grad.values() if group["maximize"] else grad.values()
-        total.index_put_(at, values * values, accumulate=True)
         rate = number(group["lr"]) / (1 + (step - 1) * number(group["lr_decay"]))
-        p.index_put_(at, -rate * values / (total[at].sqrt() + group["eps"]), accumulate=True)
+        for at, values in pieces_of(grad):
+            values = -values if group["maximize"] else values
+            total.index_put_(at, values * values, accumulate=True)
+            p.index_put_(at, -rate * values / (total[at].sqrt() + group["eps"]), accumulate=True)
 
     def _options(self, group: dict[str, Any]) -> Any:
         names = ("lr", "lr_decay", "eps", "weight_decay", "maximize")

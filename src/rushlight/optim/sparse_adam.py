@@ -19,6 +19,8 @@ from rushlight.tensor import Tensor, wrap
 
 __all__ = ["SparseAdam", "sparse_adam"]
 
+ORDERING = 40  # bytes that `pieces_of` takes for a row, five numbers: rows are put in the order of their places
+
 
 class SparseAdam(Optimizer):
     """Adam whose moments change only where the gradient, a sparse tensor, has elements; the rest of a parameter stays as it is.
@@ -34,7 +36,7 @@ class SparseAdam(Optimizer):
     parameters, and, when it steps, RuntimeError for dense gradients.
     """
 
-    _ordering = 40  # five numbers each: rows are put in the order of their places
+    _ordering = ORDERING
 
     def __init__(
         self,
@@ -85,7 +87,7 @@ class SparseAdam(Optimizer):
         if not state:
             state.update(step=0, exp_avg=zeros(p), exp_avg_sq=zeros(p))
         state["step"] += 1
-        for at, values in _pieces(grad):
+        for at, values in pieces_of(grad):
             self._change(p, at, -values if group["maximize"] else values, state, group)
 
     def _change(self, p: Tensor, at: Any, values: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
@@ -105,7 +107,7 @@ class SparseAdam(Optimizer):
         return found
 
 
-def _pieces(grad: Any) -> Iterator[tuple[tuple[Tensor, ...], Tensor]]:
+def pieces_of(grad: Any) -> Iterator[tuple[tuple[Tensor, ...], Tensor]]:
     """The places of a sparse gradient and their values, each place once, in order, a block of numbers at a time."""
     indices, values = grad._indices(), grad._values()
     step = max(BLOCK // max(values[:1].numel(), 1), 1)

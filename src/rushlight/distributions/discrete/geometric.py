@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from rushlight.dispatch.named import named
-from rushlight.dispatch.operands import raw
 from rushlight.distributions import constraints
 from rushlight.distributions.discrete.by_probs import ByProbs
+from rushlight.distributions.distribution import holds
 from rushlight.distributions.utils import broadcast_all, functional, special, tiny_of
 from rushlight.engine.modes import no_grad
-from rushlight.levels.batch import everything
 from rushlight.tensor import Tensor
 
 __all__ = ["Geometric"]
@@ -26,7 +25,7 @@ class Geometric(ByProbs):
 
     def __init__(self, probs: Any = None, logits: Tensor | None = None, validate_args: bool | None = None):
         super().__init__(self._take(probs, logits).size(), validate_args=validate_args)
-        if self._validate_args and probs is not None and not (everything(raw(self.probs)) > 0).all():
+        if self._validate_args and probs is not None and not holds(constraints.positive, self.probs):
             raise ValueError(f"Expected parameter probs (Tensor of shape {tuple(self.probs.shape)}) of distribution "
                              f"{self!r} to be positive but found invalid values:\n{self.probs}")  # fmt: skip
 

@@ -26,6 +26,8 @@ from rushlight.storage import root_of
 from rushlight.tensor import Tensor, wrap
 
 ndarray = np.ndarray
+SEEN = 1 << 24  # bytes up to which an array of places that are spread has values, and what comes of it
+WHOLE = ("truth",)  # operators that say of elements that are equal what they say of one: `all` and `any`
 
 
 class DryLevel(Level):
@@ -43,6 +45,8 @@ class DryLevel(Level):
         self.on_step: Any = None  # called with (optimizer, parameter) where an optimizer's step would change it
         self.flops: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()  # of products, by their nodes
         self.unknown: dict[int, Any] = {}  # by id, weak references to small arrays that come of what is not computed
+        self.picked: dict[int, Any] = {}  # by id, weak references to what `spread` gave values, large or not
+        self.true: dict[int, Any] = {}  # by id, weak references to large bools that zeros make True
         self.read: dict[str, int] = {}  # how often the user's lines read such values, or others of stand-ins
         self.kinds: dict[Any, Any] = {}  # dtypes of elementwise results, by operator and what went in
 
@@ -84,13 +88,14 @@ class DryLevel(Level):
             outs, aux = self.computed(op, arrays, statics)
             if any(self.is_unknown(x) for x in arrays):
                 self.doubt((*outs, *aux))
-                spread(op, arrays, statics, outs)
+                self.spread(op, arrays, statics, (*outs, *aux))
             return outs, aux
         beside = self.beside(op, arrays, statics) if by_elements(op) else None
         held = self.temporaries(op, arrays, made) if beside is None else ()
         found = tuple(self.make(op, m) for m in made)
         self.doubt(found)
-        spread(op, arrays, statics, found)
+        self.spread(op, arrays, statics, found)
+        self.judge(op, arrays, statics, found)
         self.tally.work(beside or 0 if op.needed is None else op.needed(arrays, statics), op.name)
         del held
         if op.out_count is None:
@@ -113,16 +118,46 @@ class DryLevel(Level):
         """Note that the values of these arrays are not those of a run."""
         for x in arrays:
             if isinstance(x, ndarray) and x.nbytes < LARGE:
-                root = root_of(x)
-                key = id(root)
-                self.unknown[key] = weakref.ref(root, lambda _, key=key: self.unknown.pop(key, None))  # type: ignore[misc]
+                enter(self.unknown, x)
 
     def is_unknown(self, x: Array) -> bool:
         """Whether the values of an operand are not those of a run."""
-        if not isinstance(x, ndarray):
-            return False
-        found = self.unknown.get(id(root_of(x)))
-        return x.nbytes >= LARGE or (found is not None and found() is root_of(x))
+        return isinstance(x, ndarray) and (x.nbytes >= LARGE or is_in(self.unknown, x))
+
+    def has_values(self, x: Array) -> bool:
+        """Whether an operand is computed with: it is small, or what `spread` gave values."""
+        return size_of(x) < LARGE or is_in(self.picked, x)
+
+    def spread(self, op: Op, arrays: list[Any], statics: tuple[Any, ...], outs: tuple[Any, ...]) -> None:
+        """Spread what an operator picked, and remember it and what is computed of such alone."""
+        at = spread(op, arrays, statics, outs)
+        if at is not None:
+            enter(self.picked, outs[at])
+        elif self.picked and all(is_in(self.picked, x) for x in arrays if self.is_unknown(x)):
+            for x in outs:
+                if isinstance(x, ndarray):
+                    enter(self.picked, x)
+
+    def judge(self, op: Op, arrays: list[Any], statics: tuple[Any, ...], outs: tuple[Any, ...]) -> None:
+        """Have bools that are not computed be what zeros make: `isfinite(x).all()` holds of them, and so does `x >= 0`."""
+        if not (op.elementwise or op.name in WHOLE) or not any(x.dtype == bool for x in outs):
+            return
+        given = [self.one(x) if isinstance(x, ndarray) else x for x in arrays]
+        if any(x is None for x, y in zip(given, arrays, strict=True) if y is not None):
+            return
+        for x, whole in zip(outs, flat(compute(op, given, statics)), strict=False):
+            if x.dtype == bool and whole.all():
+                if x.nbytes < LARGE:
+                    x[...] = True
+                else:
+                    enter(self.true, x)
+
+    def one(self, x: Array) -> Array | None:
+        """An array of one element with the value that all of an operand are taken to have; None where they differ."""
+        if x.nbytes >= LARGE:
+            return np.full((1,) * x.ndim, is_in(self.true, x), x.dtype)
+        first: Array = x[(slice(1),) * x.ndim]
+        return first if x.size and (x == first).all() else None
 
     def reuses(self, t: Any, g: Any) -> bool:
         """Whether what a formula on arrays writes over a temporary of its own is that one: large ones of one dtype and shape."""
@@ -135,8 +170,8 @@ class DryLevel(Level):
         )
 
     def looked(self, array: Array) -> None:
-        """The program reads values: note where, if they are not those of a run."""
-        if self.is_unknown(array):
+        """The program reads values, or has a size depend on them: note where, if they are not those of a run."""
+        if self.is_unknown(array) and not is_in(self.picked, array):
             line = caller.line()
             self.read[line] = self.read.get(line, 0) + 1
 
@@ -152,9 +187,10 @@ class DryLevel(Level):
             made = op.made(arrays, statics)
         else:
             made = self.elementwise(op, arrays, statics) if op.elementwise and not op.view else None
-        if made is None or max((m.nbytes for m in made), default=0) >= LARGE:
+        if made is None or not all(self.has_values(x) for x in arrays):
             return made
-        return None if all(size_of(x) < LARGE for x in arrays) else made
+        most = SEEN if any(size_of(x) and is_in(self.picked, x) for x in arrays) else LARGE
+        return made if max((m.nbytes for m in made), default=0) >= most else None
 
     def elementwise(self, op: Op, arrays: list[Any], statics: tuple[Any, ...]) -> list[Made] | None:
         """Of an elementwise operator: the broadcast shape, and dtypes found with arrays of one element."""
@@ -167,8 +203,8 @@ class DryLevel(Level):
         kinds = [kind for kind in known if kind is not None]
         if len(kinds) < len(known):
             return None
-        leader = next((x for x in arrays if isinstance(x, ndarray) and x.shape == shape), None)
-        order = None if leader is None or leader.flags.c_contiguous else order_of(leader)
+        leader = next((x for x in arrays if isinstance(x, ndarray) and x.shape == shape and 0 not in x.strides), None)
+        order = None if leader is None else order_of(leader)
         return [Made(shape, kind, order) for kind in kinds]
 
     def dtypes_of(self, op: Op, arrays: list[Any], statics: tuple[Any, ...]) -> list[np.dtype[Any] | None]:
@@ -217,7 +253,7 @@ class DryLevel(Level):
 
     def computed(self, op: Op, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[Any, Any]:
         """Run `op` for real: on small arrays, as a view, or because there is no rule."""
-        if not op.view and any(size_of(x) >= LARGE for x in arrays):
+        if not op.view and not all(self.has_values(x) for x in arrays):
             self.ran[op.name] = self.ran.get(op.name, 0) + 1
         outs, aux = compute(op, arrays, statics)
         for x in (*outs, *aux):
@@ -281,6 +317,7 @@ class DryLevel(Level):
             aux = call.store_signed(op, target, arrays, statics)
         else:
             aux = self.stored(op, target._held, arrays, statics)
+        self.true.pop(id(root_of(target._held)), None)
         if any(self.is_unknown(x) for x in arrays):
             self.doubt((target._held,))
         self.tally.worked(FORWARD_WORK, op.name, self.counted(op, arrays, statics), used, (target._held, *arrays, *aux))
@@ -345,15 +382,32 @@ def kind_of(x: Array | float) -> Any:
     return (x.dtype, x.ndim) if isinstance(x, ndarray) else type(x)
 
 
-def spread(op: Op, arrays: list[Any], statics: tuple[Any, ...], outs: tuple[Any, ...]) -> None:
-    """Have what an operator picked of values that are not known be each place as often, and not the first alone.
+def spread(op: Op, arrays: list[Any], statics: tuple[Any, ...], outs: tuple[Any, ...]) -> int | None:
+    """Have what an operator picked of values that are not known be each place as often, and not the first alone: which result it is.
 
     Rows of a mixture of experts, say: the first two of eight would get all of them.
     """
     if "indices" not in op.out_names or "dim" not in op.static_names or not arrays[0].ndim:
-        return
-    out, dim = outs[op.out_names.index("indices")], statics[op.static_names.index("dim")]
-    if out.nbytes >= LARGE or not isinstance(dim, int):
-        return
+        return None
+    at, dim = op.out_names.index("indices"), statics[op.static_names.index("dim")]
+    out = outs[at]
+    if out.nbytes >= SEEN or not isinstance(dim, int):
+        return None
     laid = np.moveaxis(out, dim, -1) if out.ndim == arrays[0].ndim else out
     laid[...] = np.arange(out.size).reshape(laid.shape) % max(arrays[0].shape[dim], 1)
+    return at
+
+
+def enter(table: dict[int, Any], x: Array) -> None:
+    """Put the owner of an array's memory into a table, until it ends."""
+    root = root_of(x)
+    key = id(root)
+    table[key] = weakref.ref(root, lambda _: table.pop(key, None))
+
+
+def is_in(table: dict[int, Any], x: object) -> bool:
+    """Whether the owner of an operand's memory is in a table."""
+    if not table or not isinstance(x, ndarray):
+        return False
+    found = table.get(id(root_of(x)))
+    return found is not None and found() is root_of(x)

@@ -23,7 +23,7 @@ from rushlight.dispatch.registry import function, op
 from rushlight.kernels.dispatch import bits, is_half, widened
 from rushlight.levels.batch import everything
 from rushlight.ops.elementwise.convert import cast
-from rushlight.ops.elementwise.shared import nothing, number
+from rushlight.ops.elementwise.shared import is_unknown, nothing, number
 from rushlight.ops.random.exact import exact, held
 from rushlight.ops.random.random import F32, F64, HALVES, by_memory, normal_array, put_halves, source, uniform_array
 from rushlight.ops.reduce.sums import tensor_argument
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from rushlight.basics.dtypes import dtype
     from rushlight.generator import Generator
     from rushlight.kernels.twister import Twister
+
+AT_ONCE = 1 << 14  # weights of `multinomial` that are worked on at once, in float64
 
 
 @op(
@@ -476,23 +478,39 @@ def multinomial(
 def categories(input: Tensor, num_samples: int, replacement: bool, generator: Generator | None) -> Tensor:
     """multinomial."""
     array = tensor_argument("multinomial", input)
+    if is_unknown(array):  # zeros, of which nothing can be drawn
+        count = math.prod(array.shape[:-1]) * num_samples
+        return made(np.arange(count).reshape(*array.shape[:-1], num_samples) % max(array.shape[-1], 1))
     n = check_weights(array, num_samples, replacement)
     if input._meta:
         return shape_alone((*array.shape[:-1], num_samples), np.int64)
-    rows = np.atleast_2d(array).astype(np.float64)
-    rng = source(generator)
-    if replacement and num_samples > 1:
-        ends = np.cumsum(rows, axis=1)
-        aim = rng.random((len(rows), num_samples)) * ends[:, -1:]
-        found = np.stack([np.searchsorted(e, a, "right") for e, a in zip(ends, aim, strict=True)]) if len(rows) else \
-            np.empty((0, num_samples), np.int64)  # fmt: skip
-        found = np.minimum(found, n - 1)
-    else:
-        # Each weight is a rate: the first events to happen are a draw without replacement.
-        with np.errstate(divide="ignore"):
-            times = rng.standard_exponential(rows.shape) / rows
-        found = np.ascontiguousarray(np.argsort(times, axis=1)[:, :num_samples])
-    return made(np.asarray(found, np.int64).reshape((num_samples,) if array.ndim == 1 else (len(rows), num_samples)))
+    rows, rng = np.atleast_2d(array), source(generator)
+    found = np.empty((len(rows), num_samples), np.int64)
+    draw = drawn_again if replacement and num_samples > 1 else drawn_once
+    for at in runs(len(rows), n):
+        found[at] = draw(rows[at].astype(np.float64), num_samples, rng)
+    return made(found.reshape((num_samples,) if array.ndim == 1 else found.shape))
+
+
+def runs(count: int, size: int) -> list[slice]:
+    """Rows of `size` elements, some at a time: what is made of them in float64 is small beside them all."""
+    step = max(AT_ONCE // max(size, 1), 1)
+    return [slice(i, i + step) for i in range(0, count, step)]
+
+
+def drawn_again(rows: Array, count: int, rng: np.random.Generator) -> Array:
+    """Places in each row of weights, which may come again."""
+    ends = np.cumsum(rows, axis=1)
+    aim = rng.random((len(rows), count)) * ends[:, -1:]
+    found = np.stack([np.searchsorted(e, a, "right") for e, a in zip(ends, aim, strict=True)])
+    return np.minimum(found, rows.shape[1] - 1)
+
+
+def drawn_once(rows: Array, count: int, rng: np.random.Generator) -> Array:
+    """Different places in each row of weights: each is a rate, and the first events to happen are a draw."""
+    with np.errstate(divide="ignore"):
+        rows = np.divide(rng.standard_exponential(rows.shape), rows, out=rows)
+    return np.argsort(rows, axis=1)[:, :count]
 
 
 def check_weights(array: Array, num_samples: int, replacement: bool) -> int:
@@ -510,12 +528,22 @@ def check_weights(array: Array, num_samples: int, replacement: bool) -> int:
         raise RuntimeError(
             f"cannot sample n_sample > prob_dist.size(-1) samples without replacement: {num_samples} > {n}"
         )
-    wide = everything(array).astype(np.float64)
-    wild = not np.isfinite(wide).all()
-    if wild or (wide < 0).any():
+    check_probabilities(everything(array))
+    return int(n)
+
+
+def check_probabilities(rows: Array) -> None:
+    """Raise RuntimeError for weights that are not finite, or negative, or all 0 in a row."""
+    rows = rows.reshape(math.prod(rows.shape[:-1]), rows.shape[-1])
+    wild = negative = nothing = False
+    for at in runs(*rows.shape) if rows.size else ():
+        wide = rows[at].astype(np.float64)
+        wild |= not np.isfinite(wide).all()
+        negative |= bool((wide < 0).any())
+        nothing |= bool((wide.sum(axis=-1) <= 0).any())
+    if wild or negative:
         which = "= infinity or NaN" if wild else "< 0"
         raise RuntimeError(f"invalid multinomial distribution (encountering probability entry {which}): probability tensor "
                            "contains either `inf`, `nan` or element < 0")  # fmt: skip
-    if wide.size and (wide.sum(axis=-1) <= 0).any():
+    if nothing:
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
-    return int(n)

@@ -16,7 +16,8 @@ from rushlight.dispatch.operands import raw
 from rushlight.dispatch.options import check_count
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
 from rushlight.kernels.pointwise.copies import move
-from rushlight.levels.batch import everything
+from rushlight.levels.batch import everything, of_one_shape
+from rushlight.ops.elementwise.shared import is_unknown
 from rushlight.ops.index.index_select import index_select_op
 from rushlight.ops.reduce.sums import sum_op
 from rushlight.ops.shape.reshape import reshape_op
@@ -236,7 +237,7 @@ def repeat_interleave(
     With a vector alone: how often to repeat its positions 0, 1, ...
     """
     if repeats is None:
-        counts = check_counts(raw(input))
+        counts = check_counts(of_one_shape("repeat_interleave", raw(input)))
         check_total(output_size, int(counts.sum()))
         return wrap(np.repeat(np.arange(len(counts)), counts).astype(raw(input).dtype, copy=False))
     if dim is None:
@@ -251,9 +252,11 @@ def repeat_interleave(
         check_total(output_size, size * times)
         return evenly(whole, times, dim)
     counts = check_counts(raw(repeats))
-    if isinstance(repeats, Tensor) and repeats._meta and output_size is not None:  # else they decide how many there are
+    unread = isinstance(repeats, Tensor) and (repeats._meta or is_unknown(counts))
+    if unread and output_size is not None:  # else they decide how many there are
         many = as_int(output_size, "repeat_interleave", "output_size")
         return index_select_op(whole, np.zeros(many, np.int64), dim)
+    of_one_shape("repeat_interleave", counts)
     if counts.size != 1 and counts.size != size:
         raise RuntimeError("repeats must have the same size as input along dim, but got repeats.size(0) = "
                            f"{counts.size} and input.size({dim}) = {size}")  # fmt: skip

@@ -29,10 +29,10 @@ SIDES = {"left": (True, False), "right": (False, True), "full": (True, True)}
 
 def onto(matrix: Array, left: Array | None, right: Array | None) -> Any:
     """A matrix (m, n) in the space of `left` (m, r) and `right` (n, r): (r, n), (m, r) or (r, r)."""
-    rows = [wide(matrix[at]) if right is None else wide(matrix[at]) @ right for at in runs_of_rows(matrix, AT_ONCE)]
+    some = runs_of_rows(matrix, AT_ONCE)
     if left is None:
-        return np.concatenate(rows)
-    return sum(left[at].T @ part for at, part in zip(runs_of_rows(matrix, AT_ONCE), rows, strict=True))
+        return np.concatenate([wide(matrix[at]) @ right for at in some])
+    return sum(left[at].T @ (wide(matrix[at]) if right is None else wide(matrix[at]) @ right) for at in some)
 
 
 def widened(dtype: np.dtype[Any]) -> Any:
@@ -75,12 +75,11 @@ class LowRank(Stepper):
         return {"exp_avg": (kept, widened(dtype)), "exp_avg_sq": (kept, widened(dtype))}
 
     def _work(self, array: Array, group: dict[str, Any]) -> int:
-        """The gradient and the step in the small space, some rows, and what finds the space."""
+        """The gradient and the step in the small space, and some rows."""
         if not self._low(array.shape, group):
             return super()._work(array, group) if array.itemsize == 2 else 0
-        return int(
-            4 * (6 * max(array.shape) * group["rank"] + 2 * min(array.size, AT_ONCE) + 4 * min(array.shape) ** 2)
-        )
+        low = max(array.shape) * group["rank"]
+        return 4 * max(3 * int(low), (3 if array.itemsize == 2 else 2) * min(array.size, AT_ONCE) + low)
 
     def _start(self, state: dict[str, Any], p: Tensor, group: dict[str, Any]) -> None:
         array = p._array
@@ -184,6 +183,10 @@ class GaLore(LowRank):
             "Invalid proj_type: {!r}, expected std, reverse_std, left, right or full",
             kind,
         )
+
+    def _work(self, array: Array, group: dict[str, Any]) -> int:
+        """What finds the space, too."""
+        return max(super()._work(array, group), 20 * min(array.shape) ** 2 if self._low(array.shape, group) else 0)
 
     def _sides(self, shape: tuple[int, ...], group: dict[str, Any]) -> tuple[bool, bool]:
         kind = group["proj_type"]
