@@ -79,7 +79,7 @@ class LowRank(Stepper):
         if not self._low(array.shape, group):
             return super()._work(array, group) if array.itemsize == 2 else 0
         low = max(array.shape) * group["rank"]
-        return 4 * max(3 * int(low), (3 if array.itemsize == 2 else 2) * min(array.size, AT_ONCE) + low)
+        return int(4 * max(3 * low, (3 if array.itemsize == 2 else 2) * min(array.size, AT_ONCE) + low))
 
     def _start(self, state: dict[str, Any], p: Tensor, group: dict[str, Any]) -> None:
         array = p._array
