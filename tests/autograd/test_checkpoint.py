@@ -676,3 +676,21 @@ def test_statistics_of_an_instance_norm_stay_where_the_second_run_ends_in_it(ree
         other(x.detach())
     torch.testing.assert_close(norm.running_mean, other.running_mean)
     torch.testing.assert_close(norm.running_var, other.running_var)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda h: h.mul_(h[0]),
+        lambda h: h.t().mul_(h.t()),
+        lambda h: (h * h, h.mul_(2))[0],
+        lambda h: (h.sigmoid_(), h.mul_(2))[1].sin(),
+    ],
+)
+def test_what_a_second_run_saves_and_changes_is_refused_as_without_it(change):
+    """PyTorch takes the changed numbers there, in silence."""
+    for run in (lambda f, x: f(x), lambda f, x: checkpoint(f, x, use_reentrant=False)):
+        x = torch.rand(3, 3, requires_grad=True)
+        loss = run(lambda x: change(x.sin()).sin(), x).sum()
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            loss.backward()

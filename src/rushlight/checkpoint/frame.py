@@ -80,6 +80,24 @@ class InputNode:
         return "torch.utils.checkpoint"
 
 
+class Again:
+    """A tensor that the second run saved, or what hooks made of it."""
+
+    __slots__ = ("value", "version")
+
+    def __init__(self, value: Any):
+        self.value = value
+        self.version = storage_of(value).version if isinstance(value, Tensor) and not value._inference else None
+
+    def unpacked(self) -> Any:
+        """What was saved.  Raises RuntimeError for a tensor that the rest of the function changed in place."""
+        storage = None if self.version is None else storage_of(self.value)
+        if storage is not None and storage.version != self.version:
+            shape, what = self.value._array.shape, "a tensor, when its function ran again"
+            stale(InputNode, what, shape, storage.version, self.version, storage)
+        return self.value
+
+
 class Holder:
     """What a node keeps in the place of a saved tensor: its number in the frame."""
 
@@ -116,7 +134,7 @@ class Frame:
         self.log: list[str] | None = [] if debug else None
         self.complete = False
         # By run: what was computed again and waits to be unpacked.  A run that ends takes its entry along.
-        self.again: weakref.WeakKeyDictionary[Any, dict[int, Any]] = weakref.WeakKeyDictionary()
+        self.again: weakref.WeakKeyDictionary[Any, dict[int, Again]] = weakref.WeakKeyDictionary()
 
     # Forward ---------------------------------------------------------------------------------------
 
@@ -142,19 +160,19 @@ class Frame:
         """The tensor of a holder, computed again if this run has not done so yet."""
         run = modes.run if Group.active is None else Group.active
         if run is None:
-            return self.recomputed(holder)[holder.index]
+            return self.recomputed(holder)[holder.index].unpacked()
         found = self.again.get(run)
         if found is None or holder.index not in found:
             if found is None:
                 found = self.again[run] = self.recomputed(holder)
             else:  # it was handed over before: for this one alone
-                return self.recomputed(holder)[holder.index]
-        return found[holder.index] if Group.active is not None else found.pop(holder.index)
+                return self.recomputed(holder)[holder.index].unpacked()
+        return (found[holder.index] if Group.active is not None else found.pop(holder.index)).unpacked()
 
-    def recomputed(self, holder: Holder) -> dict[int, Any]:
+    def recomputed(self, holder: Holder) -> dict[int, Again]:
         """Run the function again; the tensors by number that somebody still waits for."""
         refuse_if_disabled()
-        found: dict[int, Any] = {}
+        found: dict[int, Again] = {}
         log: list[str] | None = None if self.log is None else []
         recall, ended = Recall(self, found), False
         args, kwargs = tree.tree_unflatten(
@@ -192,7 +210,7 @@ class Frame:
 class Recall:
     """The hooks of a second run: they keep the tensors that holders of the first run wait for."""
 
-    def __init__(self, frame: Frame, found: dict[int, Any]):
+    def __init__(self, frame: Frame, found: dict[int, Again]):
         self.frame, self.found, self.count = frame, found, 0
         self.limit = len(frame.holders)  # fewer than there will be, if a gradient is taken inside the first run
         self.waiting = sum(ref() is not None for ref in frame.holders)
@@ -209,7 +227,7 @@ class Recall:
             compare(frame.records[index], record_of(value, frame.check), index)
         if frame.holders[index]() is not None:
             within = isinstance(value, Tensor) and (value.requires_grad or value._tangents is not None)
-            self.found[index] = detached(value) if within else value  # without the second graph
+            self.found[index] = Again(detached(value) if within else value)  # without the second graph
             self.waiting -= 1
         if self.waiting == 0 and (frame.early_stop or not frame.complete):
             raise Stop(frame)
