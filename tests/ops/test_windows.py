@@ -175,3 +175,9 @@ def test_fractional_pool_repeats_with_its_samples_and_stays_inside():
 def test_errors(call, kind, message):
     with pytest.raises(kind, match=message):
         call()
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_averages_of_bools_are_refused(n):
+    with pytest.raises(NotImplementedError, match=r"not implemented for torch\.bool: convert the input"):
+        getattr(F, f"avg_pool{n}d")(torch.ones(1, 1, *[2] * n, dtype=torch.bool), 2)

@@ -91,8 +91,7 @@ class Again:
 
     def unpacked(self) -> Any:
         """What was saved.  Raises RuntimeError for a tensor that the rest of the function changed in place."""
-        storage = None if self.version is None else storage_of(self.value)
-        if storage is not None and storage.version != self.version:
+        if self.version is not None and (storage := storage_of(self.value)).version != self.version:
             shape, what = self.value._array.shape, "a tensor, when its function ran again"
             stale(InputNode, what, shape, storage.version, self.version, storage)
         return self.value

@@ -281,17 +281,21 @@ def avg_pool(name: str, n: int, input: Tensor, kernel: int | Sequence[int], stri
              padding: int | Sequence[int], ceil_mode: bool, count_include_pad: bool,
              divisor_override: Any = None) -> Tensor:  # fmt: skip
     """Average pooling in n dimensions."""
-    if divisor_override is not None and not as_int(divisor_override, name, "divisor_override"):
+    override = None if divisor_override is None else as_int(divisor_override, name, "divisor_override")
+    if override == 0:
         raise RuntimeError(f"{name}: divisor must be not zero")
+    if input._array.dtype.kind == "b":
+        raise NotImplementedError(f"{name}: not implemented for {input.dtype}: convert the input to a floating-point "
+                                  "dtype, as in input.float()")  # fmt: skip
     geometry, out = geometry_of(name, n, input, kernel, stride, padding, 1, ceil_mode)
     x, added = batched(input, n)
-    by = divisor_override if divisor_override is not None else "all" if count_include_pad else "inside"
+    by = override if override is not None else "all" if count_include_pad else "inside"
     if x._array.dtype.kind in "iu":
         counts = divisors(by, x.shape[2:], geometry, out)
         counts = counts if isinstance(counts, int) else beside(wrap(counts.astype(x._array.dtype)), x)
         y = pool_sum_op(x, geometry, out).div(counts, rounding_mode="trunc")
     else:
-        y = pool_sum_op(x, geometry, out, as_int(by, name, "divisor_override") if divisor_override is not None else by)
+        y = pool_sum_op(x, geometry, out, by)
     return reshape_op(y, y.shape[1:]) if added else y
 
 
