@@ -313,6 +313,19 @@ def changes_gradients() -> None:
         optimizer.step()
 
 
+def clips(*limits: float) -> None:
+    """A program that limits the norm of its gradients, to these numbers in turn."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(*(torch.nn.Linear(300, 300) for _ in range(4)))
+    optimizer = torch.optim.Adam(model.parameters())
+    for step in range(4):
+        optimizer.zero_grad()
+        model(torch.ones(2, 300)).square().sum().backward()
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), limits[step % len(limits)])
+        assert norm > 1
+        optimizer.step()
+
+
 class Counts(torch.nn.Module):
     """A block that counts its calls in a buffer."""
 
@@ -443,6 +456,55 @@ def test_a_way_that_trains_something_else_is_not_taken() -> None:
         counting.measured(ways.CHECKPOINT)
     other = scripts.Plain(draws, 4, str)
     assert other.measured(ways.FUSED).peak > 0 and other.repeats is False
+
+
+@counted
+def test_a_program_that_clips_may_have_its_optimizer_in_backward(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scripts, "machine", lambda: HERE)
+    found = scripts.frontier_of(partial(clips, 0.5))
+    fused = {point.name: point for point in found.points if "in_backward" in point.code}
+    assert "optimizer in backward, recompute what is cheap" in fused and not any(
+        "clipping" in x for x in found.failed.values()
+    )
+    assert fused["optimizer in backward"].code == "optim.in_backward(optimizer, clip_grad_norm=0.5)"
+    assert fused["optimizer in backward"].peak < 0.85 * found.plain.peak
+    assert "clip_grad_norm=0.5); with memory.budget(" in found.least.code
+    for point in fused.values():
+        way = scripts.way_of(point)
+        assert (way.name, way.code) == (point.name, point.code)
+    plain = scripts.tried(partial(clips, 0.5), ways.PLAIN).digest
+    assert scripts.tried(partial(clips, 0.5), scripts.way_of(found.least)).digest == plain
+
+
+@counted
+def test_a_program_that_clips_otherwise_each_step_steps_after_backward(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scripts, "machine", lambda: HERE)
+    found = scripts.frontier_of(partial(clips, 0.5, 0.25))
+    assert "clipping the gradients" in found.failed["optimizer in backward"]
+    assert any(point.name.startswith("budget") for point in found.points)
+    assert not any("in_backward" in point.code for point in found.points)
+
+
+@counted
+def test_budgets_are_tried_without_an_optimizer_in_backward_where_that_cannot_be() -> None:
+    class Alternating(torch.nn.Module):
+        """Runs a backward of its own before the one that is asked for."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.one, self.two = torch.nn.Linear(300, 300), torch.nn.Linear(300, 300)
+
+        def forward(self, x: Any) -> Any:
+            self.two(self.one(x).detach()).sum().backward()
+            return self.two(self.one(x)).sum()
+
+    model = Alternating()
+    optimizer = torch.optim.Adam(model.parameters())
+    found = memory.frontier(model, torch.ones(4, 300), optimizer, measure=True)
+    assert "2 backward calls" in found.failed["optimizer in backward"]
+    bounded = [point for point in found.points if point.name.startswith("budget")]
+    assert bounded and not any("optimizer=" in point.code for point in bounded)
+    assert len({point.name for point in found.points}) == len(found.points)
 
 
 @pytest.mark.slow

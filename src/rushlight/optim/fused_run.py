@@ -292,6 +292,14 @@ class Launcher:
             if all(id(p) in ids for group in owner.param_groups for p in group["params"]):
                 fusion.cleared(owner, set_to_none)
 
+    def clipped(self, params: list[Any], asked: dict[str, Any]) -> Any:
+        """What the steps of the optimizer that has these parameters, all of them, share, if the last clipped as is asked for; or None."""
+        ids = {id(p) for p in params if p.requires_grad}
+        for fusion, owner in self.living():
+            if ids == {id(p) for group in owner.param_groups for p in group["params"] if p.requires_grad}:
+                return fusion if fusion.clips(asked) else None
+        return None
+
     def owner_of(self, params: Any) -> Any:
         """The first fused optimizer that has any of these parameters, or None."""
         ids = {id(p) for p in params}

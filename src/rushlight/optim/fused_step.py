@@ -51,6 +51,11 @@ class Fusion:
         """Backward calls that make a step."""
         return self.accumulate * self.backwards
 
+    def clips(self, asked: dict[str, Any]) -> bool:
+        """Whether the step that has been made limited gradients as is asked for: `value`, or `limit` and `norm_type`."""
+        made = self.turn is None and not self.calls and self.steps > self.counted
+        return made and self.clip.by == "all" and all(getattr(self.clip, name) == x for name, x in asked.items())
+
     # What the optimizer's methods ask ------------------------------------------------------------------
 
     def step_called(self, step: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

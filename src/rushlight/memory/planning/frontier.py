@@ -194,12 +194,17 @@ class Search:
         for way in ways.ways_of(self.setup, exact)[1:]:
             tally = tallies[way.name] = self.setup.rehearse(way.rehearse).tally
             found.append((way, Point(way.name, way.code, tally.peak, self.costs.step(tally), exact=way.exact)))
-        found += self.budgets(tallies.get(ways.FUSED.name, plain.tally), plain.tally.peak, ways.FUSED.name in tallies)
-        points = [replace(p, predicted=(p.peak, p.seconds)) for _, p in found]
-        if measure:
-            pairs = zip(points, (way for way, _ in found), strict=True)
-            points = [p for p in (self.measured(point, way) for point, way in pairs) if p is not None]
-        return Frontier(points, self.costs.machine, self.failed)
+        points = self.judged(found, bool(measure))
+        fused = ways.FUSED.name in tallies and ways.FUSED.name not in self.failed
+        bounded = self.budgets(tallies[ways.FUSED.name] if fused else plain.tally, plain.tally.peak, fused)
+        points += self.judged(bounded, bool(measure))
+        return Frontier([*{point.name: point for point in points}.values()], self.costs.machine, self.failed)
+
+    def judged(self, found: list[tuple[Way, Point]], measure: bool) -> list[Point]:
+        """Points with what was predicted of them, as they are really if they are to be measured; without what cannot be done."""
+        predicted = [(replace(p, predicted=(p.peak, p.seconds)), way) for way, p in found]
+        judged = (self.measured(p, way) if measure else p for p, way in predicted)
+        return [p for p in judged if p is not None]
 
     def learn(self, tally: Any, measure: bool | None) -> bool:
         """Take plain steps and learn from them; whether all points are to be measured."""

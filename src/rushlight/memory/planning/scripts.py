@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from rushlight.basics import events
 from rushlight.basics.state import modes
 from rushlight.memory.counting import account
 from rushlight.memory.counting.holders import collected_of
@@ -33,6 +34,7 @@ OTHERWISE = {  # why steps may give something else, by whether the optimizer ste
     True: "the program uses gradients, or changes them, between backward and step()",
     False: "running a part of the program again changes more than running it once",
 }
+CLIPS = "clipping the gradients of parameters that have been stepped"  # how `nn.utils.clip_grad_norm_` refuses
 WORTH = 0.98  # a smaller budget is tried if it is smaller by this
 
 
@@ -170,6 +172,23 @@ def tried(start: Callable[[], object], way: Way, count: int = STEPS, longest: fl
     return Trained(*in_child(run, longest))
 
 
+class Treatments:
+    """An observer that is told how gradients are treated between backward and step, and of nothing else."""
+
+    passive, looks = True, False
+
+    def __init__(self) -> None:
+        self.treatments: dict[str, None] = {}
+
+    def begin(self, *event: object) -> None:
+        """Something begins."""
+
+    def note(self, *event: object) -> None:
+        """An operator or node has run."""
+
+    end = note
+
+
 class Plain:
     """A program as it is, to which those that are trained otherwise are compared: they have to leave the same parameters."""
 
@@ -196,6 +215,22 @@ class Plain:
             )
         return Point(way.name, way.code, found.peak, found.seconds, True, (found.peak, found.seconds), way.exact)
 
+    def clipping(self) -> str:
+        """How the program limits gradients before its steps, as arguments of `in_backward`; nothing where that cannot be said so."""
+        seen = Treatments()
+
+        def run() -> str:
+            try:
+                with events.Observation(seen, everywhere=True), taken(PLAIN) as models, stopped_after(2, models):
+                    self.start()
+            except SystemExit:
+                pass  # as a rule `Enough`
+            names = [how.partition("=")[0] for how in seen.treatments]
+            said = len(set(names)) == len(names) and all(name.startswith("clip_grad") for name in names)
+            return ", ".join(seen.treatments) if said else ""
+
+        return str(in_child(run, LONGEST))
+
     def differs(self, found: Trained) -> bool:
         """Whether steps left other parameters than they would have, of a program that always leaves the same."""
         mine = self.found.digest
@@ -214,19 +249,31 @@ def frontier_of(
     told: is given a line about each.  Raises TrialFailed where not even the program as it is can be run.
     """
     plain = Plain(start, count, told)
-    points, failed = [plain.measured(PLAIN)], dict[str, str]()
+    points, failed, clip = [plain.measured(PLAIN)], dict[str, str](), ""
+
+    def measure(*some: Way) -> None:
+        for way in some:
+            try:
+                points.append(plain.measured(way))
+                failed.pop(way.name, None)
+            except TrialFailed as error:
+                failed[way.name] = str(error)
+
     single = [ways.CHECKPOINT, *(way for way in ways.SAVING if way.exact or not exact)]
-    fused = [ways.FUSED, *(ways.both(ways.FUSED, way) for way in single)]
-    for way in (*single, *fused):
-        try:
-            points.append(plain.measured(way))
-        except TrialFailed as error:
-            failed[way.name] = str(error)
-    points += bounded(plain.measured, plain.found.peak, ways.FUSED.name not in failed, failed)
+    fused = ways.FUSED
+    measure(*single, fused)
+    if CLIPS in failed.get(fused.name, ""):
+        clip = plain.clipping()
+        fused = ways.clipping(clip) if clip else fused
+        measure(*([fused] if clip else ()))
+    measure(*(ways.both(fused, way) for way in single))
+    points += bounded(plain.measured, plain.found.peak, fused.name not in failed, failed, clip)
     return Frontier(points, machine(), failed)
 
 
-def bounded(measured: Callable[[Way], Point], plain: int, fused: bool, failed: dict[str, str]) -> list[Point]:
+def bounded(
+    measured: Callable[[Way], Point], plain: int, fused: bool, failed: dict[str, str], clip: str = ""
+) -> list[Point]:
     """Points of budgets, down to the least that can be kept; what is not possible goes into `failed`.
 
     A budget that is too small says what would have done until there, which is tried next, as often as that is less than
@@ -235,7 +282,7 @@ def bounded(measured: Callable[[Way], Point], plain: int, fused: bool, failed: d
     found, kept, small = list[Point](), plain, ""
     limits = [int(plain * share) for share in SHARES]
     while limits:
-        way = ways.within(limits.pop(0), fused)
+        way = ways.within(limits.pop(0), fused, clip=clip)
         try:
             found.append(measured(way))
             kept = way.limit
@@ -248,10 +295,12 @@ def bounded(measured: Callable[[Way], Point], plain: int, fused: bool, failed: d
 
 def way_of(point: Point, spill: object = None) -> Way:
     """The way that a point of a program's frontier is of."""
-    every = [PLAIN, ways.CHECKPOINT, *ways.SAVING, ways.FUSED]
-    every += [ways.both(ways.FUSED, way) for way in every[1:-1]]
+    clip = ways.clip_of(point.code)
+    fused = ways.clipping(clip) if clip else ways.FUSED
+    every = [PLAIN, ways.CHECKPOINT, *ways.SAVING, fused]
+    every += [ways.both(fused, way) for way in every[1:-1]]
     for way in every:
         if way.name == point.name:
             return way
-    limit, fused = int(ways.limit_of(point.code)), "optimizer=" in point.code
-    return replace(ways.within(limit, fused, spill), name=point.name)
+    limit = int(ways.limit_of(point.code))
+    return replace(ways.within(limit, "optimizer" in point.code, spill, clip), name=point.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rushlight import optim, stores
@@ -66,14 +66,21 @@ def quiet(store: Any) -> Any:
 
 
 @contextmanager
-def _fused(model: Module, optimizer: Optimizer) -> Iterator[None]:
-    """optimizer: one, or several, which are not kept alive: what a program has dropped steps no more."""
+def _fused(model: Module, optimizer: Optimizer, clip: str = "") -> Iterator[None]:
+    """optimizer: one, or several, which are not kept alive: what a program has dropped steps no more. clip: how it limits gradients."""
     several = list(optimizer) if isinstance(optimizer, (list, tuple)) else [optimizer]
     if not several or several[0] is None:
         raise RuntimeError("there is no optimizer that could step in backward")
+    limits = {name: float(number) for name, _, number in (part.partition("=") for part in clip.split(", ") if part)}
+    if limits and len(several) > 1:
+        raise RuntimeError(
+            "there are several optimizers, and the program limits the norm of gradients of them all together"
+        )
     with ExitStack() as stack:
         while several:
-            stack.callback(_separated, weakref.ref(several[0]), weakref.ref(optim.in_backward(several.pop(0))._fusion))
+            fusion = optim.in_backward(several[0], **limits)._fusion  # type: ignore[arg-type]
+            stack.callback(_separated, weakref.ref(several.pop(0)), weakref.ref(fusion))
+            del fusion
         del optimizer
         yield
 
@@ -132,24 +139,37 @@ def both(one: Way, other: Way) -> Way:
     return Way(f"{one.name}, {other.name}", f"{one.code}; {other.code}", rehearse, apply, one.exact and other.exact)
 
 
-def within(limit: int, fused: bool, spill: object = None) -> Way:
+def within(limit: int, fused: bool, spill: object = None, clip: str = "") -> Way:
     """A budget of so many bytes for all that the step takes; with the optimizer in backward where there is one to fuse."""
 
     @contextmanager
     def apply(model: Module, optimizer: Optimizer) -> Iterator[Any]:
         with ExitStack() as stack:
             if fused:
-                stack.enter_context(_fused(model, optimizer))
+                stack.enter_context(_fused(model, optimizer, clip))
             del optimizer
             yield stack.enter_context(budget(limit, spill))
 
-    code = f"with memory.budget({limit:_}{', optimizer=optimizer' if fused else ''}):"
+    code = f"with memory.budget({limit:_}{', optimizer=optimizer' if fused and not clip else ''}):"
+    if fused and clip:
+        code = f"{clipping(clip).code}; {code}"
     return Way(f"budget of {human(limit)}", code, rehearsals.in_backward if fused else None, apply, True, limit, spill)
 
 
 def limit_of(code: str) -> int:
     """The bytes in the code of a budget."""
-    return int(code.partition("(")[2].partition(",")[0].rstrip("):"))
+    return int(code.partition("memory.budget(")[2].partition(",")[0].rstrip("):"))
+
+
+def clipping(clip: str) -> Way:
+    """The optimizer in backward, which limits gradients as these arguments of `in_backward` say."""
+    code = f"optim.in_backward(optimizer, {clip})"
+    return replace(FUSED, code=code, apply=lambda model, optimizer: _fused(model, optimizer, clip))
+
+
+def clip_of(code: str) -> str:
+    """The arguments of `in_backward` in the code of a way."""
+    return code.partition("in_backward(optimizer, ")[2].partition(")")[0]
 
 
 def ways_of(setup: rehearsals.Setup, exact: bool) -> list[Way]:

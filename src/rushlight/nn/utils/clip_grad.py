@@ -27,12 +27,17 @@ def _gradients(parameters: Tensor | list[Any]) -> list[Any]:
         raise explained(
             RuntimeError(
                 "clipping the gradients of parameters that have been stepped: their optimizer steps inside backward "
-                "(optim.in_backward), which leaves no gradients. Pass clip_grad_norm or clip_grad_value to in_backward, and read "
-                "the norm from `grad_norm` of its handle."
+                "(optim.in_backward), which leaves no gradients. Pass the same clip_grad_norm or clip_grad_value to in_backward: then "
+                "this call gives the norm that was found, as `grad_norm` of its handle does."
             ),
             "clipped-after-the-step",
         )
     return [p.grad for p in listed if p.grad is not None]
+
+
+def _clipped(parameters: list[Any], **asked: Any) -> Any:
+    """What steps of an optimizer inside backward share that clipped these gradients so already; None elsewhere."""
+    return None if special.launcher is None else special.launcher.clipped(parameters, asked)
 
 
 def get_total_norm(
@@ -101,7 +106,8 @@ def clip_grad_norm_(
         error_if_nonfinite: raise RuntimeError for an infinite or NaN norm.
         foreach: accepted and ignored.
 
-    Returns the norm before clipping.
+    Returns the norm before clipping.  After a step inside backward that clips so (`optim.in_backward(..., clip_grad_norm=max_norm)`)
+    that is all that is done.
     """
     if not isinstance(parameters, (Tensor, Iterable)):
         raise TypeError(
@@ -113,6 +119,10 @@ def clip_grad_norm_(
     if special.observing:
         further = f", norm_type={float(norm_type)!r}" if norm_type != 2 else ""
         events.treated(f"clip_grad_norm={float(max_norm)!r}{further}")
+    nonfinite = {"nonfinite": True} if error_if_nonfinite else {}
+    done = _clipped(listed, limit=float(max_norm), norm_type=float(norm_type), **nonfinite)
+    if done is not None:
+        return done.norm  # type: ignore[no-any-return]
     total = get_total_norm(_gradients(listed), norm_type, error_if_nonfinite, foreach)
     clip_grads_with_norm_(listed, max_norm, total, foreach)
     return total
@@ -133,11 +143,14 @@ def clip_grad_norm(
 
 
 def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = None) -> None:
-    """Limit every element of the gradients to [-clip_value, clip_value], in place."""
+    """Limit every element of the gradients to [-clip_value, clip_value], in place; nothing where a step inside backward did."""
     limit = float(clip_value)
     if special.observing:
         events.treated(f"clip_grad_value={limit!r}")
-    gradients = _gradients(parameters)
+    listed = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    if _clipped(listed, value=limit) is not None:
+        return
+    gradients = _gradients(listed)
     with no_grad():
         if lists.clamp(gradients, -limit, limit):
             return
