@@ -465,7 +465,7 @@ def test_clipping_by_hand_is_refused():
     _, net = twins()
     with OPTIM.in_backward(OPTIM.SGD(net.parameters())):
         loss_of(net, batches(1)[0]).backward()
-        with pytest.raises(RuntimeError, match="Pass clip_grad_norm"):
+        with pytest.raises(RuntimeError, match="Pass the same clip_grad_norm"):
             clip_grad_norm_(net.parameters(), 1.0)
         with pytest.raises(RuntimeError, match="grad_norm"):
             clip_grad_value_(net.parameters(), 1.0)

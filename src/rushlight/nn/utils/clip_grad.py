@@ -122,7 +122,7 @@ def clip_grad_norm_(
     nonfinite = {"nonfinite": True} if error_if_nonfinite else {}
     done = _clipped(listed, limit=float(max_norm), norm_type=float(norm_type), **nonfinite)
     if done is not None:
-        return done.norm  # type: ignore[no-any-return]
+        return done.norm
     total = get_total_norm(_gradients(listed), norm_type, error_if_nonfinite, foreach)
     clip_grads_with_norm_(listed, max_norm, total, foreach)
     return total
