@@ -20,6 +20,8 @@ torch.nn.Conv2d(4, 8, 1).to(memory_format=torch.channels_last)(torch.rand(2, 4, 
 torch.nn.ConvTranspose2d(1, 8, 3)(torch.rand(2, 1, 6, 6).to(memory_format=torch.channels_last)).stride()
 torch.nn.functional.max_pool2d(torch.rand(2, 1, 6, 6).to(memory_format=torch.channels_last), 2).stride()
 torch.nn.functional.adaptive_avg_pool2d(torch.rand(2, 3, 6, 6).to(memory_format=torch.channels_last), 1).stride()
+torch.nn.functional.adaptive_max_pool2d(torch.rand(2, 3, 6, 6).to(memory_format=torch.channels_last), 1).stride()
+torch.nn.functional.adaptive_avg_pool3d(torch.rand(2, 3, 6, 6, 6).to(memory_format=torch.channels_last_3d), 1).stride()
 torch.nn.functional.adaptive_avg_pool2d(torch.rand(2, 3, 6, 6), 1).stride()
 torch.nn.functional.adaptive_avg_pool2d(torch.rand(3, 6, 6), 1).stride()
 torch.nn.Conv2d(2, 2, 3, padding=(1, 2))._reversed_padding_repeated_twice

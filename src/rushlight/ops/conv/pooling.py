@@ -19,7 +19,7 @@ from rushlight.basics.naming import called
 from rushlight.dispatch import call, families, randomness, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import as_int, listed
-from rushlight.dispatch.formats import channels_last, kept_made, kept_order, lies_channels_last, turning
+from rushlight.dispatch.formats import channels_last, channels_last_3d, kept_made, kept_order, lies_channels_last, turning
 from rushlight.dispatch.keeping.shown import GEOMETRY
 from rushlight.dispatch.meta import beside, nowhere, on_meta
 from rushlight.dispatch.operands import held
@@ -362,9 +362,7 @@ def adaptive_avg_pool(name: str, n: int, input: Tensor, output_size: int | Seque
         raise NotImplementedError(f"{name}: not implemented for {input.dtype}: convert the input to a floating-point "
                                   "dtype, as in input.float()")  # fmt: skip
     if all(o == 1 for o in sizes):
-        mean = input.mean(tuple(range(-n, 0)), True)
-        turned = n == 2 and lies_channels_last(input._array)
-        return mean.to(memory_format=channels_last) if turned else mean  # whose strides then say so, too
+        return in_format_of(input.mean(tuple(range(-n, 0)), True), input, n)
     spatial = tuple(input.shape[-n:])
     if spatial == sizes:
         return input.clone()
@@ -372,6 +370,12 @@ def adaptive_avg_pool(name: str, n: int, input: Tensor, output_size: int | Seque
     taps = tuple(map(averaging_taps, spatial[first:], sizes[first:]))
     made: Tensor = resample_op(input, tuple(range(first - n, 0)), taps)
     return made.contiguous() if n == 3 else made
+
+
+def in_format_of(one: Tensor, images: Tensor, n: int) -> Tensor:
+    """One element for each channel, by strides that say so where images or volumes (N, C, *S) lie channels last."""
+    turned = images.ndim == n + 2 and lies_channels_last(images._array)
+    return one.to(memory_format=channels_last if n == 2 else channels_last_3d) if turned else one
 
 
 def take_spatial(input: Tensor, at: Tensor) -> Tensor:
@@ -396,6 +400,8 @@ def adaptive_max_pool(
         y, at = reshape_op(y, y.shape[1:]), at[0]
     elif n == 2:
         y, at = in_order_of(y, x), in_order_of(at, x)
+        if sizes == (1, 1):
+            y, at = in_format_of(y, x, n), in_format_of(at, x, n)
     return (y, at) if return_indices else y
 
 
