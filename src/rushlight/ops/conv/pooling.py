@@ -19,7 +19,14 @@ from rushlight.basics.naming import called
 from rushlight.dispatch import call, families, randomness, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import as_int, listed
-from rushlight.dispatch.formats import channels_last, channels_last_3d, kept_made, kept_order, lies_channels_last, turning
+from rushlight.dispatch.formats import (
+    channels_last,
+    channels_last_3d,
+    kept_made,
+    kept_order,
+    lies_channels_last,
+    turning,
+)
 from rushlight.dispatch.keeping.shown import GEOMETRY
 from rushlight.dispatch.meta import beside, nowhere, on_meta
 from rushlight.dispatch.operands import held
