@@ -249,6 +249,16 @@ def test_a_wrapped_module_may_have_sparse_buffers() -> None:
     assert torch.allclose(x.grad, 1 - x.detach().tanh() ** 2)
 
 
+def test_lazy_modules_become_others_within_a_wrapped_one() -> None:
+    found = []
+    for wrap in (lambda net: net, stores.recompute(min_bytes=0)):
+        net = wrap(nn.Sequential(nn.LazyBatchNorm1d(), nn.Tanh()).eval())
+        x = torch.linspace(0, 1, 15).reshape(3, 5).requires_grad_()
+        net(x).sum().backward()
+        found.append(x.grad)
+    assert torch.equal(*found)
+
+
 @pytest.mark.parametrize("part", [lambda h: h[..., ::2], lambda h: h[:, 1:], lambda h: h.t()[::3], lambda h: h[::2]])
 def test_what_is_changed_in_part_is_not_made_again_by_that_change(part: Any) -> None:
     """A view with gaps spans its memory: what lies between is no result of the operator that changed the view."""

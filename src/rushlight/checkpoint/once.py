@@ -26,8 +26,10 @@ def version_of(t: Any) -> int:
 
 
 def is_small(t: Any) -> bool:
-    """Whether a buffer is copied before it changes: sparse ones are not, as nothing changes them in part."""
-    return t is not None and t.layout is strided and t.nbytes <= SMALL
+    """Whether a buffer is copied before it changes: sparse ones are not, nor those of lazy modules, which are to become others yet."""
+    if t is None or t.layout is not strided or hasattr(type(t), "cls_to_become"):
+        return False
+    return bool(t.nbytes <= SMALL)
 
 
 def copy_of(t: Any) -> Any:
