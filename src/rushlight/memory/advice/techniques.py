@@ -323,7 +323,7 @@ def checkpointed(run: Run) -> Applied | None:
 
 
 def patterns(run: Run, blocks: np.ndarray) -> dict[str, np.ndarray]:
-    """Modules that may be recomputed, as "layers.*": for each, the place of every block's module in it, -1 for none."""
+    """Modules that ran and may be recomputed, as "layers.*": for each, the place of every block's module in it, -1 for none."""
     names = sorted({run.recording.modules[m] for m in np.unique(run.recording.module[blocks]).tolist()})
     prefixes = {
         ".".join(parts[:depth])
@@ -332,7 +332,7 @@ def patterns(run: Run, blocks: np.ndarray) -> dict[str, np.ndarray]:
         for depth in range(1, min(len(parts), 5) + 1)
     }
     grouped: dict[str, dict[str, int]] = {}
-    for prefix in sorted(prefixes):
+    for prefix in sorted(prefixes - {*run.recording.idle}):
         places = grouped.setdefault(re.sub(r"(^|\.)\d+(?=\.|$)", r"\1*", prefix), {})
         places[prefix] = len(places)
     found = {}

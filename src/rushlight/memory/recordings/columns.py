@@ -32,6 +32,7 @@ def pack(recording: Recording) -> str:
         "stacks": shared_stacks(recording.stacks), "operators": recording.operators, "modules": recording.modules,
         "marks": recording.marks, "dropped": recording.dropped, "device": recording.device,
         "treatments": recording.treatments,
+        "idle": recording.idle,
     }  # fmt: skip
     text = json.dumps(header, separators=(",", ":")).encode()
     parts = [len(text).to_bytes(8, "little"), text]
@@ -104,6 +105,7 @@ def _recording(header: dict[str, Any], data: bytes) -> Recording:
         modules=[str(x) for x in header["modules"]],
         marks=[str(x) for x in header["marks"]],
         treatments=[str(x) for x in header.get("treatments", ())],
+        idle=[str(x) for x in header.get("idle", ())],
         dropped=int(header["dropped"]),
         device=str(header["device"]),
     )

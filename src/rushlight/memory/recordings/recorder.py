@@ -65,6 +65,7 @@ class Recorder:
         self.accumulated = False  # whether gradients were, in this phase
         self.steps = 0  # of optimizers
         self.names: dict[int, str] = {}
+        self.ran: set[str] = set()  # modules, by name
         self.homes: dict[int, str] = {}  # the module of a parameter or its state, by the address of its block
         self.handles: list[Any] = []
         self.observation: Any = None  # while it goes on: that leads back here
@@ -116,6 +117,7 @@ class Recorder:
                 self.names.update((id(m), n or type(module).__name__) for n, m in module.named_modules())
                 self.homes.update(holders.homes(module, self.names))
             name = self.names.setdefault(id(module), type(module).__name__)
+        self.ran.add(name)
         stack.append(name)
 
     def leave(self, module: Module, args: tuple[Tensor, ...], output: Tensor) -> None:
@@ -252,6 +254,7 @@ class Recorder:
         recording.stacks = [frames(stack) for stack in stacks]
         recording.operators, recording.modules, recording.marks = list(operators), list(modules), list(self.marks)
         recording.treatments = list(self.treatments)
+        recording.idle = sorted({*self.names.values()} - self.ran)
         return recording
 
 

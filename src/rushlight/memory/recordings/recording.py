@@ -55,7 +55,7 @@ class Recording:
 
     Tables: `stacks`, tuples of frames, innermost first; `operators` and `modules`, names ("conv2d", "layers.0.attention");
     `marks`.  `treatments`: what is done with gradients between backward and step, as arguments of `optim.in_backward`,
-    "GradScaler", or `SEVERAL`.
+    "GradScaler", or `SEVERAL`.  `idle`: modules of those that ran which never ran themselves, as lists of others do not.
     """
 
     time: Any
@@ -74,6 +74,7 @@ class Recording:
     modules: list[str] = field(default_factory=list)
     marks: list[str] = field(default_factory=list)
     treatments: list[str] = field(default_factory=list)
+    idle: list[str] = field(default_factory=list)
     dropped: int = 0  # events at the beginning that the bounded ring had no room for
     device: str = "cpu"
     shown: ClassVar[Callable[[Recording], str]]  # its report in a notebook: the package says it, which knows of reports
