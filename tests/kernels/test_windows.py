@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -104,8 +105,10 @@ def test_what_has_tiles_enough_goes_by_points(name: str, rng: np.random.Generato
     "name",
     [*POINTS, *(name for name in CONVOLUTIONS if name.startswith(("filled", "strided"))), "deep", "3x3", "pointwise"],
 )
-def test_working_memory_is_said(name: str, rng: np.random.Generator) -> None:
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
+def test_working_memory_is_said(name: str, dtype: Any, rng: np.random.Generator) -> None:
     x, w, g, rest = operands(name, np.float32, rng)
+    x, w, g = (a.astype(dtype) for a in (x, w, g))
     for adjoint, run in (
         ("", lambda: kernels.conv(x, w, *rest)),
         ("input", lambda: kernels.conv_input(g, w, x.shape, *rest)),

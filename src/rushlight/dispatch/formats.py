@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -111,7 +112,12 @@ def _by_images(memory: Array, turned: Array) -> Array:
 
 def turned_back(array: Array, order: Sequence[int]) -> Array:
     """What was transposed by `order`, with its dimensions as they were."""
-    return array.transpose(np.argsort(order))
+    return array.transpose(_inverse(tuple(order)))
+
+
+@lru_cache(256)
+def _inverse(order: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(sorted(range(len(order)), key=order.__getitem__))
 
 
 def copied_like(array: Array, like: Array) -> Array:

@@ -7,6 +7,7 @@ import operator
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NoReturn
 
 import numpy as np
@@ -359,11 +360,15 @@ def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def dense_order(array: Array) -> Sequence[int] | None:
     """The order of dimensions, outermost first, of memory without gaps and overlaps; None where there are any."""
-    shape, strides = array.shape, strides_of(array)
+    return _dense_order(array.shape, strides_of(array))
+
+
+@lru_cache(1024)
+def _dense_order(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...] | None:
     order = sorted(range(len(shape)), key=lambda i: (-strides[i], -shape[i], i))
     expected = 1
     for i in reversed(order):
         if shape[i] > 1 and strides[i] != expected:
             return None
         expected *= max(shape[i], 1)
-    return order
+    return tuple(order)

@@ -69,17 +69,14 @@ def rows_or_columns(g: Array) -> bool:
     return 0 not in g.strides
 
 
-def of_laid_out(*positions: int, unless: Callable[[Array], bool] | None = None) -> Callable[..., Any]:
-    """A rule for the shapes of gradients of inputs, those at `positions`, of a kernel that takes its own gradient laid out.
-
-    unless: what tells of a gradient that it is taken as it lies.
-    """
+def of_laid_out(*positions: int) -> Callable[..., Any]:
+    """A rule for the shapes of gradients of inputs, those at `positions`, of a kernel that takes its own gradient laid out."""
 
     def one(g: Array, make: Making) -> Array:
         return several(g, (True,), make)[0]
 
     def several(g: Array, needs: Sequence[bool], make: Making) -> list[Any]:
-        copy = make.array(g.shape, g.dtype) if laid_out(g) and not (unless and unless(g)) else None
+        copy = make.array(g.shape, g.dtype) if laid_out(g) else None
         made = [make.gradient(i) if need else None for i, need in zip(positions, needs, strict=True)]
         del copy
         return made

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics.arrays import Array
-from rushlight.kernels.dispatch import FLOAT32, agree, contiguous, is_half, native, rounded, widened
+from rushlight.kernels.dispatch import FLOAT32, agree, contiguous, gapless, is_half, native, rounded, widened
 from rushlight.kernels.native.signatures import exports, exports_of_bfloat16
 from rushlight.kernels.products import BFLOAT16, Convolutions, ways
 from rushlight.kernels.reference import windows as reference
@@ -124,6 +124,14 @@ def _plan_of_pairs(adjoint: str, dtype: np.dtype[Any], *shapes: Any) -> tuple[Co
     return (None, None) if way is None or windows is None else (way.convolutions, windows)
 
 
+def _copies(adjoint: str, operands: tuple[Array, Array], *shapes: Any) -> int:
+    """Bytes of the copies that a kernel takes of operands with gaps.  shapes: x, w, out, groups, stride, padding, dilation"""
+    laid = [a for a in operands if not a.flags.c_contiguous]
+    if is_half(operands[0].dtype) and _plan_of_pairs(adjoint, operands[0].dtype, *shapes)[0] is None:
+        return sum(2 * a.nbytes for a in laid if gapless(a))  # of the others, the float32 ones that there are anyway
+    return sum(a.nbytes for a in laid)
+
+
 def _by_channel(x: tuple[int, ...], w: tuple[int, ...], groups: int) -> bool:
     """Whether each group is one channel, of which few outputs are made: of more, the products are worth what packing costs."""
     return bool(x[1] == groups and w[0] <= 8 * groups)
@@ -136,19 +144,35 @@ def _forward_by_channel(x: tuple[int, ...], w: tuple[int, ...], groups: int, str
 
 
 def working_bytes(
-    adjoint: str, x: Any, w: Any, out: Any, dtype: np.dtype[Any], stride: Any, padding: Any, dilation: Any, groups: int
+    adjoint: str,
+    x: Any,
+    w: Any,
+    out: Any,
+    dtype: np.dtype[Any],
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
+    operands: tuple[Array, Array] | None = None,
 ) -> int:
-    """Bytes that a kernel takes for itself while it runs.  x, w, out: shapes; adjoint: "" for `conv`, "input", "weight"."""
+    """Bytes that a kernel takes for itself while it runs, beside its result.
+
+    x, w, out: shapes; adjoint: "" for `conv`, "input", "weight"; operands: those whose copies count, too, where they have gaps.
+    """
     which, shapes = (
         ord(adjoint[:1] or "c"),
         (*map(tuple, (x, w, out)), groups, *map(tuple, (stride, padding, dilation))),
     )
+    if operands is not None:
+        return _copies(adjoint, operands, *shapes) + working_bytes(adjoint, x, w, out, dtype, *shapes[4:], groups)
     if is_half(dtype):
         kernels, windows = _plan_of_pairs(adjoint, dtype, *shapes)
         if kernels is not None:
             return int(kernels.room(windows, which))
-        counts = sum(math.prod(shape) for shape in (x, w, (x[0], w[0], *out)))
-        return 4 * counts + working_bytes(adjoint, x, w, out, FLOAT32, stride, padding, dilation, groups)
+        counts = {"input": math.prod(x), "weight": math.prod(w), "": x[0] * w[0] * math.prod(out)}
+        wide = 4 * sum(counts.values()) + working_bytes(adjoint, x, w, out, FLOAT32, stride, padding, dilation, groups)
+        own = counts[adjoint]
+        return max(wide - 2 * own, 4 * own)  # the result comes when all but itself in float32 is gone
     table = native(dtype)
     if table is None or (_by_channel(x, w, groups) if adjoint else _forward_by_channel(x, w, groups, stride)):
         return 0
@@ -264,8 +288,9 @@ def _weight_of_halves(g: Array, x: Array, shape: tuple[int, ...], geometry: Any,
     _check(g, x.shape, shape, geometry, groups)
     stride, padding, dilation = geometry
     kernels, windows = _plan_of_pairs("weight", g.dtype, x.shape, shape, g.shape[2:], groups, *geometry)
-    w = np.empty(shape, g.dtype)
-    # What is infinite or NaN in an image meets zeros between two rows of `g` there, too: the sums are made again without them.
-    if kernels is None or not kernels.conv_weight(_bits(g), _bits(x), w.view(np.uint16), windows):
-        return rounded(conv_weight(widened(g), widened(x), shape, stride, padding, dilation, groups), g.dtype)
-    return w
+    if kernels is not None:
+        w = np.empty(shape, g.dtype)
+        if kernels.conv_weight(_bits(g), _bits(x), w.view(np.uint16), windows):
+            return w
+        del w  # what is infinite or NaN in an image met zeros between two rows of `g`, too: the sums are made without them
+    return rounded(conv_weight(widened(g), widened(x), shape, stride, padding, dilation, groups), g.dtype)

@@ -22,7 +22,7 @@ exports_of_bytes(
 )
 
 LARGE = 1 << 17  # bytes from which on the call pays
-SOME = 1 << 14  # and where few elements go together, for each of which NumPy begins anew
+SOME = 1 << 14  # and where few elements go together, before each of which NumPy begins anew
 FEW = 16
 WORDS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 
@@ -62,8 +62,10 @@ def cast(x: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def _few_together(x: Array, out: Array) -> bool:
-    """Whether elements lie in another order, and few of them are neighbours in `out`, as channels that lie last."""
-    return x.strides != out.strides and out.ndim > 1 and (out.shape[-1] < FEW or not out.flags.c_contiguous)
+    """Whether elements lie in another order, and few of them are neighbours in both, as channels that lie last or what is flipped."""
+    if x.strides == out.strides or out.ndim < 2:
+        return False
+    return out.shape[-1] < FEW or not out.flags.c_contiguous or (x.ndim > 0 and x.strides[-1] < 0)
 
 
 def _moved(x: Array, out: Array) -> bool:

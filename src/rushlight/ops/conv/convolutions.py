@@ -91,11 +91,6 @@ def _(input: Array, weight: Array, stride: tuple[int, ...], padding: tuple[int, 
     return int(2 * input.shape[0] * math.prod(places) * math.prod(weight.shape))
 
 
-def _copies(*operands: Array) -> int:
-    """Bytes of the copies that kernels make of operands with gaps."""
-    return sum(0 if a.flags.c_contiguous else a.nbytes for a in operands)
-
-
 @convolution_op.work
 def _(
     input: Array,
@@ -106,9 +101,11 @@ def _(
     groups: int,
 ) -> int:
     out = windows(input, weight, stride, padding, dilation)
-    room = working_bytes("", input.shape, weight.shape, out, input.dtype, stride, padding, dilation, groups)
+    room = working_bytes(
+        "", input.shape, weight.shape, out, input.dtype, stride, padding, dilation, groups, (input, weight)
+    )
     made = _convolved(input, weight, stride, padding, dilation)
-    return max(room + _copies(input, weight), turning(made, input, weight))
+    return max(room, turning(made, input, weight))
 
 
 # The weight first, for it is what may need its input computed again, which is then gone before the other is made.
@@ -164,9 +161,11 @@ def _(
     groups: int,
 ) -> int:
     out = input.shape[2:]
-    room = working_bytes("input", shape, weight.shape, out, input.dtype, stride, padding, dilation, groups)
+    room = working_bytes(
+        "input", shape, weight.shape, out, input.dtype, stride, padding, dilation, groups, (input, weight)
+    )
     made = shapes.Made(tuple(shape), input.dtype)
-    return max(room + _copies(input, weight), turning(made, input, weight))
+    return max(room, turning(made, input, weight))
 
 
 def conv_to(
@@ -215,8 +214,8 @@ def _(
     groups: int,
 ) -> int:
     out = input.shape[2:]
-    room = working_bytes("weight", other.shape, shape, out, input.dtype, stride, padding, dilation, groups)
-    return room + _copies(input, other)
+    given = input, other
+    return working_bytes("weight", other.shape, shape, out, input.dtype, stride, padding, dilation, groups, given)
 
 
 conv_weight_op.grad("input")(

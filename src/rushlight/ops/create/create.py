@@ -152,11 +152,11 @@ def from_numpy(ndarray: Array) -> Tensor:
     if not ndarray.dtype.isnative:
         raise ValueError("given numpy array has byte order different from the native byte order. Conversion between "
                          "byte orders is currently not supported.")  # fmt: skip
-    if any(s < 0 for s in ndarray.strides):
+    if min(ndarray.strides, default=0) < 0:
         raise ValueError("At least one stride in the given numpy array is negative, and tensors with negative strides "
                          "are not currently supported. (You can probably work around this by making a copy of your "
                          "array with array.copy().)")  # fmt: skip
-    if any(s % ndarray.itemsize for s in ndarray.strides):
+    if not ndarray.flags.c_contiguous and any(s % ndarray.itemsize for s in ndarray.strides):
         raise ValueError("given numpy array strides not a multiple of the element byte size. Copy the numpy array to "
                          "reallocate the memory.")  # fmt: skip
     if not ndarray.flags.writeable:

@@ -55,9 +55,12 @@ def _choice(first: Array, second: Array) -> Array:
 
 def share(g: Array | Tensor, choice: Array | Tensor, own: int) -> Array | Tensor:
     """The part of `g` for one of the two operands."""
-    full = keep(g, (choice == own) | (choice == BOTH))
-    halves = choice == HALF
-    return full + keep(g * 0.5, halves) if maybe_any(halves) else full
+    full, halves = keep(g, choice != FIRST + SECOND - own), choice == HALF
+    if not maybe_any(halves):
+        return full
+    if full.__class__ is ndarray:
+        return np.multiply(full, full.dtype.type(0.5), out=full, where=halves)
+    return where(halves, full * 0.5, full)
 
 
 @elementwise(

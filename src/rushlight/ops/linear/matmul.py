@@ -18,7 +18,7 @@ from rushlight.dispatch.dims import common_shape, two_sizes
 from rushlight.dispatch.keeping import rebuilt
 from rushlight.dispatch.operands import held
 from rushlight.dispatch.registry import function, op, publish
-from rushlight.dispatch.rules import of_laid_out, rows_or_columns
+from rushlight.dispatch.rules import Making, laid_out, rows_or_columns
 from rushlight.kernels.dispatch import memory_order, rounded, widened
 from rushlight.kernels.products import product as product_of_halves
 from rushlight.kernels.products import work_of_halves
@@ -57,10 +57,11 @@ def adj(x: Any) -> Array | Tensor:
 
 
 def copies_for_blas(input: Array, mat2: Array) -> int:
-    """The bytes of copies in which a product is computed: of 16-bit numbers, and of matrices that BLAS cannot take."""
+    """The bytes of copies in which a product is computed: of matrices that BLAS cannot take, and what 16-bit numbers are packed into."""
+    copies = sum(int(x.nbytes) for x in (input, mat2) if not strided_for_blas(x))
     if input.dtype in HALVES:
-        return work_of_halves(input.dtype, input.shape[-2], input.shape[-1], mat2.shape[-1])
-    return sum(int(x.nbytes) for x in (input, mat2) if not strided_for_blas(x))
+        return copies + work_of_halves(input.dtype, input.shape[-2], input.shape[-1], mat2.shape[-1])
+    return copies
 
 
 def strided_for_blas(x: Array) -> bool:
@@ -256,13 +257,31 @@ def _rows_of_both(g: Array, input: Array) -> tuple[Array, Array]:
     return g.reshape(_count(g.shape), g.shape[-1]), input.reshape(_count(input.shape), input.shape[-1])
 
 
+def _taken(position: int, g: Array, sizes: tuple[int, int, int], make: Making) -> Array:
+    """The gradient of a factor, beside what its product takes.  sizes: rows, steps of the sum, columns."""
+    copy = make.array(g.shape, g.dtype) if laid_out(g) and not rows_or_columns(g) else None
+    made = make.gradient(position)
+    if g.dtype in HALVES:
+        make.work(work_of_halves(g.dtype, *sizes))
+    del copy
+    return made
+
+
+def _weight_taken(g: Array, input: Array, make: Making) -> Array:
+    return _taken(1, g, (g.shape[-1], _count(g.shape), input.shape[-1]), make)
+
+
+def _input_taken(g: Array, weight: Array, make: Making) -> Array:
+    return _taken(0, g, (_count(g.shape), *weight.shape), make)
+
+
 # First, for it is what may need its input computed again, which is then gone before the other is made.
-@linear_op.grad("weight", raw=_weight_raw, shapes=of_laid_out(1, unless=rows_or_columns))
+@linear_op.grad("weight", raw=_weight_raw, shapes=_weight_taken)
 def _(g: Tensor, input: Tensor) -> Tensor:
     return mm_op(transpose_op(flat(g), 0, 1), conj(flat(input)))
 
 
-@linear_op.grad("input", raw=_input_raw, shapes=of_laid_out(0, unless=rows_or_columns))
+@linear_op.grad("input", raw=_input_raw, shapes=_input_taken)
 def _(g: Tensor, weight: Tensor) -> Tensor:
     if held(g).ndim == 2:
         return mm_op(g, conj(weight))
