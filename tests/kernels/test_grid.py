@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 import rushlight as torch
-from rushlight.kernels import gather
+from rushlight.kernels.images import grid
 from rushlight.kernels.native import loader
 from rushlight.kernels.reference import gather as reference
 
@@ -42,15 +43,41 @@ def test_values_and_gradients_are_those_of_the_reference(
         where[where == where.dtype.type(1e30)] = 1000  # where rounding does not decide how often it is turned back
     near = {"rtol": 1e-3, "atol": 1e-3} if dtype == "float32" else {"rtol": 1e-10, "atol": 1e-10}
     with np.errstate(all="ignore"):
-        np.testing.assert_allclose(gather.grid_sample(x, where, how), reference.grid_sample(x, where, how), **near)
+        np.testing.assert_allclose(grid.grid_sample(x, where, how), reference.grid_sample(x, where, how), **near)
         for needs in ((True, True), (True, False), (False, True)):
             given = x if needs[1] else None
-            found = gather.grid_sample_backward(g, given, where, shape, needs, how)
+            found = grid.grid_sample_backward(g, given, where, shape, needs, how)
             wanted = reference.grid_sample_backward(g, given, where, shape, needs, how)
             for a, b, need in zip(found, wanted, needs, strict=True):
                 if need:
                     np.testing.assert_allclose(a, b, **near)
                 assert (a is None) == (b is None) == (not need)
+
+
+@pytest.mark.parametrize("half", ["float16", ml_dtypes.bfloat16])
+@pytest.mark.parametrize(
+    "how", [("bilinear", "zeros", False), ("bicubic", "reflection", True), ("nearest", "zeros", False)]
+)
+def test_images_of_16_bits_are_computed_in_float32_and_rounded_once(half: Any, how: tuple[str, str, bool]) -> None:
+    x, where, g = operands("float32", (5, 3, 90, 91), 4000)
+    x, g, where = x.astype(half), g.astype(half), np.nan_to_num(where, posinf=0)
+    wide = x.astype(np.float32), g.astype(np.float32)
+    found, wanted = grid.grid_sample(x, where, how), grid.grid_sample(wide[0], where, how).astype(half)
+    assert found.dtype == half and np.array_equal(found, wanted)
+    of_x, of_where = grid.grid_sample_backward(g, x, where, x.shape, (True, True), how)
+    in_float32 = grid.grid_sample_backward(wide[1], wide[0], where, x.shape, (True, True), how)
+    assert of_x.dtype == half and np.array_equal(of_x, in_float32[0].astype(half))
+    assert of_where.dtype == np.float32 and np.array_equal(of_where, in_float32[1])
+
+
+@pytest.mark.skipif(not loader.tables(), reason="NumPy's form makes arrays for each corner")
+def test_images_of_16_bits_are_not_copied_whole() -> None:
+    x = torch.rand(16, 16, 64, 64).bfloat16().requires_grad_()
+    points = (torch.rand(16, 64, 64, 2) * 2 - 1).bfloat16()
+    torch.memory.reset_peak()
+    before = torch.memory.current()
+    torch.nn.functional.grid_sample(x, points, align_corners=False).backward(x.detach())
+    assert torch.memory.peak() - before < 4 * x.nbytes
 
 
 @pytest.mark.skipif(not loader.tables(), reason="NumPy's form makes arrays for each corner")

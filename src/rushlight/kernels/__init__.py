@@ -11,6 +11,7 @@ from rushlight.kernels.convolution import *
 from rushlight.kernels.elementwise import *
 from rushlight.kernels.fourier import *
 from rushlight.kernels.gather import *
+from rushlight.kernels.images.grid import *
 from rushlight.kernels.images.maxima import *
 from rushlight.kernels.images.padding import *
 from rushlight.kernels.images.resample import *

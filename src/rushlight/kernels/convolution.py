@@ -292,5 +292,7 @@ def _weight_of_halves(g: Array, x: Array, shape: tuple[int, ...], geometry: Any,
         w = np.empty(shape, g.dtype)
         if kernels.conv_weight(_bits(g), _bits(x), w.view(np.uint16), windows):
             return w
-        del w  # what is infinite or NaN in an image met zeros between two rows of `g`, too: the sums are made without them
+        del (
+            w
+        )  # what is infinite or NaN in an image met zeros between two rows of `g`, too: the sums are made without them
     return rounded(conv_weight(widened(g), widened(x), shape, stride, padding, dilation, groups), g.dtype)

@@ -1,8 +1,7 @@
-"""Rows added by index, elements at points of a grid, cross entropy from logits, dropout."""
+"""Rows added by index, cross entropy from logits, dropout."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from rushlight.kernels.dispatch import (
     contiguous,
     dense,
     is_half,
-    native,
     put,
     rounded,
     rows_of,
@@ -26,7 +24,7 @@ from rushlight.kernels.dispatch import (
     widened,
 )
 from rushlight.kernels.native import loader
-from rushlight.kernels.native.signatures import exports, exports_of_bytes, exports_of_rows
+from rushlight.kernels.native.signatures import exports_of_bytes, exports_of_rows
 from rushlight.kernels.pointwise.copies import WORDS
 from rushlight.kernels.reference import gather as reference
 
@@ -38,8 +36,6 @@ __all__ = [
     "dropout",
     "dropout_backward",
     "embedding_backward",
-    "grid_sample",
-    "grid_sample_backward",
     "index_add_rows",
     "index_add_slices",
     "index_join_slices",
@@ -65,12 +61,6 @@ exports_of_rows(
     cross_entropy="aaaaaa" + "nnnnd" + ">n",
     cross_entropy_backward="aaaaaa" + "nnnnnd" + ">n",
     dropout_backward="aaand",
-)
-exports(
-    # grid.cpp: N, C, L, D, and the sizes of an image, 1 before the second of two; elements by dimension, paddings,
-    # whether corners are aligned
-    grid_sample="aaa" + "nnnnnnnnnn",
-    grid_sample_backward="aaaaa" + "nnnnnnnnnn",
 )
 
 Maybe = Array | None
@@ -369,57 +359,3 @@ def dropout_backward(g: Array, mask: Array, p: float, order: Order = None, out: 
     target = np.empty(g.shape, g.dtype) if out is None or not dense(out) else out
     table.dropout_backward(bits(g), contiguous(mask), bits(target), g.size, scale)
     return put(target, out)
-
-
-# Between the elements of images -------------------------------------------------------------------------
-
-
-MODES = {"nearest": 1, "bilinear": 2, "bicubic": 4}  # elements that a point looks at in each dimension
-PADDINGS = {"zeros": 0, "border": 1, "reflection": 2}
-How = tuple[str, str, bool]  # mode, padding, whether corners are aligned
-
-
-def _grid(input_shape: tuple[int, ...], where: Array, how: How) -> tuple[int, ...]:
-    n, c, *spatial = input_shape
-    sizes = n, c, where.shape[2], len(spatial), *(1,) * (3 - len(spatial)), *spatial
-    return *sizes, MODES[how[0]], PADDINGS[how[1]], int(how[2])
-
-
-def _takes(x: Array, where: Array, plane: int) -> bool:
-    return x.dtype == where.dtype and where.size > 0 and plane < 1 << 31
-
-
-def grid_sample(x: Array, where: Array, how: How = ("bilinear", "zeros", False)) -> Array:
-    """Interpolation of the elements around each point; those outside count as 0.
-
-    x: (N, C, *S), where: (D, N, L) positions counted in elements, the first for the first of S -> (N, C, L)
-    how: "nearest" (ties to even), "bilinear" or, of images, "bicubic"; for this how elements outside are moved inside ("border",
-    "reflection"), and whether they are reflected at centres of elements.
-    """
-    table = native(x.dtype)
-    if table is None or not _takes(x, where, math.prod(x.shape[2:])):
-        return np.asarray(reference.grid_sample(x, where, how), x.dtype)
-    out = np.empty((*x.shape[:2], where.shape[2]), x.dtype)
-    table.grid_sample(contiguous(x), contiguous(where), out, *_grid(x.shape, where, how))
-    return out
-
-
-def grid_sample_backward(
-    g: Array,
-    x: Array | None,
-    where: Array,
-    shape: tuple[int, ...],
-    needs: tuple[bool, bool],
-    how: How = ("bilinear", "zeros", False),
-) -> tuple[Maybe, Maybe]:
-    """The gradients of both, where they are wanted.  g: (N, C, L), x: None unless that of the points is wanted; shape: of x"""
-    if how[0] == "nearest" and needs[1]:  # which points do not change
-        return grid_sample_backward(g, None, where, shape, (needs[0], False), how)[0], np.zeros_like(where)
-    table = native(g.dtype)
-    if table is None or not _takes(g, where, math.prod(shape[2:])):
-        return reference.grid_sample_backward(g, x, where, shape, needs, how)
-    of_x = np.empty(shape, g.dtype) if needs[0] else None
-    of_where = np.empty(where.shape, g.dtype) if needs[1] else None
-    given = None if x is None else contiguous(x)
-    table.grid_sample_backward(contiguous(g), given, contiguous(where), of_x, of_where, *_grid(shape, where, how))
-    return of_x, of_where

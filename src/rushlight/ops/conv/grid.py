@@ -26,7 +26,7 @@ from rushlight.dispatch.registry import function, op
 from rushlight.dispatch.rules import of_laid_out
 from rushlight.kernels.reference import keys
 from rushlight.ops.elementwise.clamp import where as choose
-from rushlight.ops.elementwise.floats import require, widened
+from rushlight.ops.elementwise.floats import require, wide, widened
 from rushlight.ops.elementwise.shared import keep
 from rushlight.ops.index.scatter import gather_adjoint, gather_op
 from rushlight.ops.reduce.sums import sum_op
@@ -78,7 +78,7 @@ def picked(input: object, at: object, inside: object) -> Any:
     return keep(gather_op(input, broadcast(at, shape), 2), broadcast(inside, shape))
 
 
-@op(name="grid_points")
+@op(name="grid_points", half=None)
 def interpolated(input: Array, where: Array, how: How) -> Array:
     """Interpolation of the elements around each point.  input: (N, C, *S), where: (D, N, L) positions -> (N, C, L)"""
     return backend.grid_sample(input, where, how)
@@ -99,6 +99,7 @@ def _raw(g: Array, input: Array, where: Array, input_shape: tuple[int, ...], how
 def _(g: Any, input: Any, where: Tensor, input_shape: tuple[int, ...], how: How,
       needs: tuple[bool, bool]) -> tuple[Any, Any]:  # fmt: skip
     n, c, *spatial = input_shape
+    g, input = widened(g, input)
     shape, flat_shape = (n, c, where.shape[2]), (n, c, math.prod(spatial))
     of_input: Any = None
     of_where: Any = None
@@ -113,7 +114,7 @@ def _(g: Any, input: Any, where: Tensor, input_shape: tuple[int, ...], how: How,
     return None if of_input is None else reshape_op(of_input, input_shape), of_where
 
 
-@op(name="grid_nearest")
+@op(name="grid_nearest", half=None)
 def nearest_op(input: Array, where: Array) -> Array:
     """The elements nearest to points, ties to even.  input: (N, C, *S), where: (D, N, L) positions -> (N, C, L)"""
     return backend.grid_sample(input, where, NEAREST)
@@ -130,6 +131,7 @@ def _nearest_raw(g: Array, where: Array, input_shape: tuple[int, ...]) -> Any:
 
 @nearest_op.grad("input", raw=_nearest_raw, shapes=of_laid_out(0))
 def _(g: Any, where: Tensor, input_shape: tuple[int, ...]) -> Any:
+    (g,) = widened(g)
     shape, flat_shape = raw(g).shape, (*input_shape[:2], math.prod(input_shape[2:]))
     [(at, inside, _, _)] = around(where, tuple(input_shape[2:]), NEAREST)
     found = gather_adjoint(keep(g, broadcast(inside, shape)), broadcast(at, shape), flat_shape, 2)
@@ -138,7 +140,7 @@ def _(g: Any, where: Tensor, input_shape: tuple[int, ...]) -> Any:
 
 @nearest_op.grad("where")
 def _(g: Any, where_shape: tuple[int, ...]) -> Any:
-    zeros = np.zeros(where_shape, raw(g).dtype)
+    zeros = np.zeros(where_shape, wide(raw(g).dtype))
     return zeros if isinstance(g, np.ndarray) else wrap(zeros)
 
 
