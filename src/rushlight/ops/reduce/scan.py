@@ -21,10 +21,10 @@ from rushlight.dispatch.options import numpy_dtype
 from rushlight.dispatch.registry import NAMESPACES, function, op
 from rushlight.dispatch.results import named
 from rushlight.dispatch.rules import Making
-from rushlight.kernels.dispatch import is_half
 from rushlight.kernels.reference.scans import ends
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.elementwise.complex_log import complex_logaddexp
+from rushlight.ops.elementwise.floats import wide, widened
 from rushlight.ops.elementwise.shared import keep, none_is_zero, parted
 from rushlight.ops.index.scatter import gather_adjoint
 from rushlight.ops.reduce.extrema import ordered
@@ -147,23 +147,24 @@ def logcumsumexp_op(input: Array, dim: int) -> Array:
 
 
 def _slopes(g: Array, input: Array, out: Array, dim: int) -> object:
-    """As the formula below, of some lines and places along them at a time."""
-    if not out.size or not out.ndim or is_half(input.dtype):
+    """As the formula below, of some lines and places along them at a time, of 16 bits in float32."""
+    if not out.size or not out.ndim:
         return _log_slopes(g, input, out, dim)
     shape, lines, some = _in_blocks(out, dim)
     n = shape[1]
     g, x, y = (np.broadcast_to(each, out.shape).reshape(shape) for each in (g, input, out))
     found = np.empty(shape, np.result_type(g, y))
+    dtype = wide(found.dtype)
     for first in range(0, shape[0], lines):
         last, part = None, slice(first, first + lines)
         for stop in range(n, 0, -some):
             start = max(stop - some, 0)
             at, beyond = (part, slice(start, min(stop, n - 1))), (part, slice(start + 1, stop + 1))
-            factors = np.ascontiguousarray(conj(exp_difference(y[at], y[beyond])).swapaxes(0, 1))
+            factors = np.ascontiguousarray(conj(exp_difference(*widened(y[at], y[beyond]))).swapaxes(0, 1))
             at = part, slice(start, stop)
-            rows = np.array(g[at].swapaxes(0, 1), found.dtype, order="C")
+            rows = np.array(g[at].swapaxes(0, 1), dtype, order="C")
             last = running(rows, factors, last)
-            found[at] = conj(exp_difference(x[at], y[at])) * rows.swapaxes(0, 1)
+            found[at] = conj(exp_difference(*widened(x[at], y[at]))) * rows.swapaxes(0, 1)
     return found.reshape(out.shape)
 
 
@@ -188,7 +189,8 @@ def _bytes_of_slopes(out: Array, dim: int, make: Making) -> Array:
     made = make.gradient(0)
     if out.size and out.ndim:
         (before, n, behind), lines, some = _in_blocks(out, dim)
-        make.work(min(lines, before) * min(some, n) * behind * out.itemsize * 17 // 4)
+        quarters = 25 if out.itemsize == 2 else 17  # of 16 bits with two float32 copies
+        make.work(min(lines, before) * min(some, n) * behind * wide(out.dtype).itemsize * quarters // 4)
     return made
 
 
@@ -196,6 +198,7 @@ def _bytes_of_slopes(out: Array, dim: int, make: Making) -> Array:
 def _log_slopes(g: Array | Tensor, input: Array | Tensor, out: Array | Tensor, dim: int) -> Array | Tensor:
     if not raw(input).ndim:
         return g
+    g, input, out = widened(g, input, out)
     # sum over i >= k of g[i] exp(x[k] - out[i]), as exp(x[k] - out[k]) times a recurrence whose factors, exp(out[k] -
     # out[k+1]), never overflow: the running sum only grows.
     n = raw(out).shape[dim]
