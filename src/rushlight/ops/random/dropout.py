@@ -25,7 +25,7 @@ from rushlight.dispatch.rules import laid_out, of_laid_out
 from rushlight.generator import default_generator
 from rushlight.kernels.dispatch import memory_order
 from rushlight.ops.elementwise.convert import cast
-from rushlight.ops.elementwise.floats import require
+from rushlight.ops.elementwise.floats import is_float, require
 from rushlight.ops.elementwise.rectifier import publish_inplace
 from rushlight.tensor import Tensor, wrap
 
@@ -54,13 +54,13 @@ def mask_of(input: Tensor, p: float) -> Array:
     return draw(count, input)
 
 
-@op(name="native_dropout", aux=("bits",), repeatable=True, again=25, behind="input", over=True)
+@op(name="native_dropout", half=None, aux=("bits",), repeatable=True, again=25, behind="input", over=True)
 def dropout_op(input: Array, p: float, order: tuple[int, ...] | None, state: object) -> Array:
     """`input` / (1 - p) with probability 1 - p, else 0, by element; the `state` of a generator, or bits, decide where.  (*) -> (*)
 
     order: of the dimensions in memory, outermost first, in which numbers are drawn; None where it is that of the dimensions.
     """
-    require(input.dtype.kind in "fc", "dropout", input)
+    require(is_float(input.dtype) or input.dtype.kind == "c", "dropout", input)
     return backend.dropout(input, p, state, order)
 
 
@@ -69,7 +69,7 @@ def _(input: Array, order: tuple[int, ...] | None) -> list[shapes.Made]:
     return [shapes.Made(input.shape, input.dtype, order), shapes.Made(((input.size + 7) // 8,), np.dtype(np.uint8))]
 
 
-@op(masks=("bits",), over=True)
+@op(half=None, masks=("bits",), over=True)
 def dropout_backward(grad: Array, bits: Array, p: float, order: tuple[int, ...] | None) -> Array:
     """`grad` / (1 - p) where the bit is set, else 0.  (*), ((n + 7) // 8,) uint8 -> (*)"""
     return backend.dropout_backward(grad, bits, p, order)
