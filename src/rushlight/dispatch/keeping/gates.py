@@ -19,6 +19,7 @@ from rushlight.basics.references import untraced
 from rushlight.basics.state import modes
 from rushlight.dispatch.keeping.rebuilt import LARGE, switch
 from rushlight.engine.saved import Packed, SavedOutput
+from rushlight.kernels.dispatch import is_half
 from rushlight.storage import root_of
 from rushlight.tensor import Tensor, wrap
 
@@ -75,7 +76,7 @@ def follow(node: OpNode, tensor: Tensor) -> None:
 
 def large(array: Any) -> bool:
     """Whether bits in place of an array are worth their making."""
-    return bool(array.nbytes >= LARGE and array.dtype.kind == "f" and switch.on)
+    return bool(array.nbytes >= LARGE and (array.dtype.kind == "f" or is_half(array.dtype)) and switch.on)
 
 
 def worthwhile(node: OpNode, tensor: Tensor) -> bool:

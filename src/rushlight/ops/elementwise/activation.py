@@ -19,9 +19,8 @@ from rushlight.dispatch.keeping import rebuilt
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import elementwise, function, inplace_of, op
 from rushlight.dispatch.rules import of_laid_out
-from rushlight.kernels.dispatch import up
 from rushlight.ops.elementwise.arith import conj
-from rushlight.ops.elementwise.floats import is_float, mapped, require, widened
+from rushlight.ops.elementwise.floats import each_in_float32, is_float, mapped, require, widened
 from rushlight.ops.elementwise.shared import in_blocks
 from rushlight.tensor import Tensor
 
@@ -131,8 +130,8 @@ def _tanh_softplus(x: Array) -> Array:
     return backend.tanh(out, out=out)
 
 
-def _mish_raw(g: Array, input: Array) -> Array:
-    return mapped(lambda d, x: _mish_slope(d, x), *up(g, input))
+def _mish_raw(g: Array, input: Array) -> Any:
+    return each_in_float32(lambda d, x: mapped(_mish_slope, d, x), g, input)
 
 
 def _mish_slope(g: Array, x: Array) -> Array:
@@ -211,8 +210,11 @@ def logsigmoid(input: Array) -> Array:
     return np.negative(out, out=out)
 
 
-def _logsigmoid_raw(g: Array, input: Array) -> Array:
-    g, x = up(g, input)
+def _logsigmoid_raw(g: Array, input: Array) -> Any:
+    return each_in_float32(_logsigmoid_slope, g, input)
+
+
+def _logsigmoid_slope(g: Array, x: Array) -> Array:
     out = np.negative(x, out=np.empty_like(x))
     out = backend.sigmoid(out, out=out)
     return np.multiply(out, g, out=out)

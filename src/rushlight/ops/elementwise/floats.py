@@ -11,7 +11,7 @@ from rushlight.basics import dtypes
 from rushlight.basics.arrays import Array
 from rushlight.basics.dtype_words import older
 from rushlight.basics.state import modes
-from rushlight.kernels.dispatch import recast, room
+from rushlight.kernels.dispatch import in_float32_blocks, is_half, recast, room, through_float32
 from rushlight.kernels.reference.special import in_blocks
 from rushlight.ops.elementwise.convert import cast
 from rushlight.tensor import Tensor
@@ -81,6 +81,20 @@ def is_real(dtype: np.dtype[Any]) -> bool:
 def mapped(fn: Callable[..., Any], x: Array, *others: Array) -> Array:
     """fn(x, *others) of equally shaped arrays, block by block, so that its temporaries stay in cache and small."""
     return in_blocks(fn, room(x, x.dtype), x, *others)
+
+
+def each_in_float32(fn: Callable[..., Any], *arrays: Array) -> Any:
+    """fn(*arrays) of each element: of 16 bits in float32, block by block where they are of one shape, and rounded.
+
+    Beside wider numbers those of 16 bits are as wide.
+    """
+    if not any(is_half(a.dtype) for a in arrays):
+        return fn(*arrays)
+    wider = [a.dtype for a in arrays if a.dtype.kind == "f" and a.dtype.itemsize > 2]
+    if wider:
+        return fn(*(a.astype(np.result_type(*wider)) if is_half(a.dtype) else a for a in arrays))
+    found = in_float32_blocks(fn, *arrays)
+    return through_float32(fn, arrays[-1].dtype, *arrays) if found is None else found
 
 
 def wide(dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -25,6 +25,7 @@ from rushlight.dispatch.options import made
 from rushlight.dispatch.registry import NAMESPACES, elementwise, function, inplace_of, known_as, op
 from rushlight.dispatch.rules import Making, laid_out
 from rushlight.generator import Generator, default_generator
+from rushlight.kernels.dispatch import of_half_and_number
 from rushlight.kernels.pointwise.prelu import PART
 from rushlight.ops.elementwise.floats import is_float, is_real, require
 from rushlight.ops.elementwise.shared import limited, recording
@@ -92,7 +93,13 @@ def leaky_relu_backward(grad: Array, output: Array, slope: float) -> Array:
     """`grad`, times `slope` where `output` is not over 0.  (*), (*) -> (*)"""
     if output.dtype != bool or grad.size < LARGE:
         return backend.leaky_relu_backward(grad, output, slope)
-    return by_blocks(backend.leaky_relu_backward, grad, grad, output, slope)
+    return by_blocks(_gated_or_scaled, grad, grad, output, slope)
+
+
+def _gated_or_scaled(g: Array, over: Array, slope: float) -> Array:
+    """As the kernel, of a mask: a product and a choice take a tenth of NumPy's time for both at once."""
+    scaled = of_half_and_number(np.multiply, g, slope, False) if g.dtype in HALVES else np.asarray(g * slope)
+    return backend.leaky_relu_backward(g, over, slope) if scaled is None else backend.choose(over, g, scaled, out=scaled)
 
 
 leaky_relu_backward.grad("grad")(lambda g, output, slope: leaky_relu_backward(g, output, slope))

@@ -22,10 +22,10 @@ from rushlight.dispatch.keeping.blocks import in_blocks
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.operands import check_tensor
 from rushlight.dispatch.registry import function, op
-from rushlight.kernels.dispatch import BLOCK, in_float32_blocks, is_half, parts_in_float32, through_float32, up
+from rushlight.kernels.dispatch import BLOCK, is_half, parts_in_float32, up
 from rushlight.kernels.pointwise.errors import total_error
 from rushlight.levels.batch import everything
-from rushlight.ops.elementwise.floats import widened
+from rushlight.ops.elementwise.floats import each_in_float32, widened
 from rushlight.ops.elementwise.power import in_dtype
 from rushlight.ops.elementwise.shared import dtype_of, opposite
 from rushlight.ops.shape.reshape import broadcast
@@ -82,7 +82,7 @@ def folded(
     total_of: the sum of all losses of arrays, where a kernel has it in one pass; else None.
     """
     if reduction == "none":
-        return of_halves(partial(in_blocks, fn, max(arrays, key=np.size)), *arrays)
+        return each_in_float32(partial(in_blocks, fn, max(arrays, key=np.size)), *arrays)
     shape, half, total = arrays[0].shape, is_half(arrays[0].dtype), total_of(*arrays)
     if total is not None:
         count, dtype = arrays[0].size, arrays[0].dtype
@@ -97,20 +97,6 @@ def folded(
         dtype = arrays[0].dtype if half else values.dtype
     with np.errstate(all="ignore"):
         return np.asarray(np.divide(total, count if reduction == "mean" else 1), dtype)
-
-
-def of_halves(fn: Callable[..., Any], *arrays: Array) -> Any:
-    """fn(*arrays) of each element: of 16 bits in float32, block by block where they are of one shape, and rounded.
-
-    Beside wider numbers those of 16 bits are as wide.
-    """
-    if not any(is_half(a.dtype) for a in arrays):
-        return fn(*arrays)
-    wider = [a.dtype for a in arrays if a.dtype.kind == "f" and a.dtype.itemsize > 2]
-    if wider:
-        return fn(*(a.astype(np.result_type(*wider)) if is_half(a.dtype) else a for a in arrays))
-    found = in_float32_blocks(fn, *arrays)
-    return through_float32(fn, arrays[-1].dtype, *arrays) if found is None else found
 
 
 def reduced(values: Tensor, reduction: str) -> Tensor:
@@ -161,7 +147,7 @@ def _square(x: Array, t: Array) -> Array:
 
 
 def _mse_raw(g: Array, input: Array, target: Array, reduction: str, needs: tuple[bool, ...]) -> tuple[Array, ...]:
-    return both(of_halves(partial(_mse_slope, 2 * share(reduction, input, target)), g, input, target), needs)
+    return both(each_in_float32(partial(_mse_slope, 2 * share(reduction, input, target)), g, input, target), needs)
 
 
 def _mse_slope(factor: float, g: Array, x: Array, t: Array) -> Array:
@@ -222,9 +208,9 @@ def l1_op(input: Array, target: Array, reduction: str) -> Array:
 
 def _l1_raw(g: Array, input: Array, target: Array, reduction: str, needs: tuple[bool, ...]) -> tuple[Array, ...]:
     if input.dtype == np.int8:  # see `sides`
-        d = of_halves(partial(_signs_times, share(reduction, input)), g, input)
+        d = each_in_float32(partial(_signs_times, share(reduction, input)), g, input)
     else:
-        d = of_halves(partial(_l1_slope, share(reduction, input, target)), g, input, target)
+        d = each_in_float32(partial(_l1_slope, share(reduction, input, target)), g, input, target)
     return both(d, needs)
 
 
@@ -287,7 +273,7 @@ def _huber_raw(
         d = backend.huber_slope(x, t, delta, factor)
         return np.multiply(d, g, out=d)
 
-    return both(of_halves(slope, g, x, t), needs)
+    return both(each_in_float32(slope, g, x, t), needs)
 
 
 def _huber_formula(
