@@ -9,7 +9,8 @@ import numpy as np
 from numpy import empty_like, uint16
 
 from rushlight.kernels.dispatch import Array, dense, is_half, native, put
-from rushlight.kernels.maps import _plain, _target, declared, each, map_pair, maps_of
+from rushlight.kernels.maps import _target, declared, each, map_pair, maps_of
+from rushlight.kernels.piecewise import choose
 from rushlight.kernels.reference import special
 
 __all__ = [
@@ -172,7 +173,7 @@ def relu_backward(g: Array, output: Array, out: Array | None = None) -> Array:
         maps_of(g.dtype).relu_backward_mask(g.view(uint16), output, made.view(uint16), g.size)
         return put(made, out)
     if table is None or not fits:
-        return put(_plain(_relu_backward_mask, g.dtype, g, output), out)
+        return put(choose(output, g, np.zeros((), g.dtype)), out)
     target = empty_like(g) if out is None else _target(out, g)
     table.relu_backward_mask(g, output, target, g.size)
     return put(target, out)

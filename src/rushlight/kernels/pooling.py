@@ -175,6 +175,8 @@ def im2col(x: Array, geometry: Geometry) -> Any:
 
 def col2im(y: Array, shape: tuple[int, ...], geometry: Geometry) -> Any:
     """The adjoint of `im2col`: y (N, C * K, L) added at the places of windows: shape (N, C, *S)"""
+    if is_half(y.dtype):
+        return _by_planes(lambda some: col2im(some, (len(some), *shape[1:]), geometry), 2, tuple(shape[1:]), y)
     table, windows = _plan(y, shape, geometry, reference.out_sizes(shape[2:], geometry))
     if table is None:
         return reference.col2im(y, shape, geometry)

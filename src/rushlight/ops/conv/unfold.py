@@ -37,7 +37,7 @@ def _(input: Array, geometry: Any) -> list[shapes.Made]:
 im2col_op.grad("input")(lambda g, input_shape, geometry: col2im_op(g, input_shape, geometry))
 
 
-@op(aten=("col2im",), linear=True, batch=families.images)
+@op(aten=("col2im",), half=None, linear=True, batch=families.images)
 def col2im_op(input: Array, size: tuple[int, ...], geometry: tuple[Any, ...]) -> Array:
     """Columns (N, C * K, L) added at their places: size (N, C, *S)"""
     return backend.col2im(input, size, geometry)

@@ -99,7 +99,9 @@ def leaky_relu_backward(grad: Array, output: Array, slope: float) -> Array:
 def _gated_or_scaled(g: Array, over: Array, slope: float) -> Array:
     """As the kernel, of a mask: a product and a choice take a tenth of NumPy's time for both at once."""
     scaled = of_half_and_number(np.multiply, g, slope, False) if g.dtype in HALVES else np.asarray(g * slope)
-    return backend.leaky_relu_backward(g, over, slope) if scaled is None else backend.choose(over, g, scaled, out=scaled)
+    return (
+        backend.leaky_relu_backward(g, over, slope) if scaled is None else backend.choose(over, g, scaled, out=scaled)
+    )
 
 
 leaky_relu_backward.grad("grad")(lambda g, output, slope: leaky_relu_backward(g, output, slope))

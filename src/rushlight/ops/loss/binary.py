@@ -20,7 +20,7 @@ from rushlight.dispatch.keeping.blocks import in_blocks
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import function, op
 from rushlight.kernels.dispatch import recast, up
-from rushlight.ops.elementwise.floats import still, widened
+from rushlight.ops.elementwise.floats import each_in_float32, still, widened
 from rushlight.ops.elementwise.shared import opposite, plus, times
 from rushlight.ops.loss.loss import check_tensors, folded, reduced, reduction_of, share
 from rushlight.tensor import Tensor
@@ -59,13 +59,14 @@ def _entropy(x: Array, t: Array, weight: Array | None = None) -> Array:
     return out
 
 
-def _bce_slope(g: Any, input: Any, target: Any, weight: Any) -> object:
+def _bce_slope(g: Any, input: Any, target: Any, weight: Any = None) -> object:
     slope = (input - target) / ops.clamp_min(input * (1 - input), 1e-12)
     return slope * (g if weight is None else g * weight)
 
 
 def _bce_raw(g: Array, input: Array, target: Array, weight: Array | None, reduction: str) -> object:
-    return in_blocks(_bce_slope, input, *widened(g * share(reduction, input), input, target, weight))
+    factor, given = share(reduction, input), (g, input, target) if weight is None else (g, input, target, weight)
+    return each_in_float32(lambda g, x, *others: in_blocks(_bce_slope, x, g * factor, x, *others), *given)
 
 
 @bce_op.grad("input", raw=_bce_raw, blocks=True)
@@ -167,11 +168,16 @@ def _onto(fn: np.ufunc, out: Array, other: Array) -> Array:
 def _logits_raw(
     g: Array, input: Array, target: Array, weight: Array | None, pos_weight: Array | None, reduction: str
 ) -> Array:
+    slope = partial(_logits_slope, share(reduction, input))
+    if weight is None and pos_weight is None:
+        return np.asarray(each_in_float32(lambda g, x, t: in_blocks(slope, x, g, x, t), g, input, target))
     g, x, t, w, pw = up(g, input, target, weight, pos_weight)
-    return in_blocks(partial(_logits_slope, share(reduction, x)), x, g, x, t, w, pw)
+    return in_blocks(slope, x, g, x, t, w, pw)
 
 
-def _logits_slope(factor: float, g: Array, x: Array, t: Array, w: Array | None, pw: Array | None) -> Array:
+def _logits_slope(
+    factor: float, g: Array, x: Array, t: Array, w: Array | None = None, pw: Array | None = None
+) -> Array:
     out = backend.sigmoid(x)
     if pw is not None:
         out = times(out, _weight_of_log(pw, t))

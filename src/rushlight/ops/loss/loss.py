@@ -421,8 +421,17 @@ def _divergence(x: Array, t: Array, log_target: bool) -> Array:
     return np.subtract(out, rest, out=rest) if rest.dtype == out.dtype else out - rest
 
 
-@kl_op.grad("input")
-def _(g: Array | Tensor, target: Array | Tensor, input_shape: tuple[int, ...], reduction: str, log_target: bool) -> Any:
+def _divergence_raw(g: Array, target: Array, input_shape: tuple[int, ...], reduction: str, log_target: bool) -> Any:
+    if g.dtype not in dtypes.HALVES or target.dtype != g.dtype or target.shape != tuple(input_shape):
+        return _divergence_slope(g, target, input_shape, reduction, log_target)
+    factor = -_share_of(reduction, input_shape)
+    return each_in_float32(lambda g, t: (backend.exp(t) if log_target else t) * (g * factor), g, target)
+
+
+@kl_op.grad("input", raw=_divergence_raw)
+def _divergence_slope(
+    g: Array | Tensor, target: Array | Tensor, input_shape: tuple[int, ...], reduction: str, log_target: bool
+) -> Any:
     target = in_dtype(target, dtype_of(g))
     p = ops.exp(target) if log_target else target
     slope = p * (g * -_share_of(reduction, target.shape, input_shape))

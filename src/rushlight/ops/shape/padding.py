@@ -17,6 +17,7 @@ from rushlight.dispatch.dims import listed
 from rushlight.dispatch.formats import channels_last_order, lies_channels_last, turned_back
 from rushlight.dispatch.registry import function, op
 from rushlight.dispatch.rules import laid_out
+from rushlight.kernels.dispatch import recast, up
 from rushlight.kernels.reference.resample import Taps
 from rushlight.ops.elementwise.convert import in_order_of
 from rushlight.tensor import Tensor, wrap
@@ -156,23 +157,24 @@ def repeated_op(input: Array, pads: tuple[Any, ...], mode: str) -> Array:
     return out
 
 
-@op(linear=True, batch=families.shifted)
+@op(half=None, linear=True, batch=families.shifted)
 def repeated_adjoint(input: Array, pads: tuple[Any, ...], mode: str) -> Array:
     """Pads added where they are from: the adjoint of `repeated_op`.  (*(S + before + after)) -> (*S)"""
     if _has_many_rows(input, pads):
         dims = _padded_dims(pads)
         taps = tuple([taps_of(mode, input.shape[d] - sum(pads[d]), *pads[d]).turned for d in dims])
         return backend.resample(input, dims, taps)
+    (wide,) = up(input)
     for d, (b, a) in enumerate(pads):
         if b or a:
-            n = input.shape[d] - b - a
+            n = wide.shape[d] - b - a
             lead: Any = (slice(None),) * d
-            out: Any = input[(*lead, slice(b, b + n))].copy()
+            out: Any = wide[(*lead, slice(b, b + n))].copy()
             for at, to in borders(mode, n, b, a):
-                part = input[(*lead, at)]
+                part = wide[(*lead, at)]
                 out[(*lead, to)] += part.sum(d, keepdims=True, dtype=part.dtype) if to.step is None else part
-            input = out
-    return input
+            wide = out
+    return recast(wide, input.dtype)
 
 
 @repeated_op.shape
