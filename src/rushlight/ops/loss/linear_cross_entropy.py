@@ -17,8 +17,9 @@ from rushlight.dispatch import shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import function, op
+from rushlight.dispatch.rules import Making
 from rushlight.kernels.dispatch import is_half, recast, summed_in, up
-from rushlight.kernels.products import BFLOAT16, ways, wide_product
+from rushlight.kernels.products import BFLOAT16, ways, wide_product, work_of_halves
 from rushlight.ops.elementwise.floats import still
 from rushlight.ops.linear.matmul import linear, linear_op
 from rushlight.ops.linear.unmade_products import limits, unmade_product
@@ -46,7 +47,11 @@ def rows_at_once(classes: int, asked: int | None) -> int:
 
 def factors(*operands: Array | None) -> Any:
     """The operands of the products: in bfloat16 where this processor multiplies such numbers, else in float32."""
-    return operands if operands[1] is not None and operands[1].dtype == BFLOAT16 and ways() else up(*operands)
+    return operands if _multiplied_as_is(operands[1]) else up(*operands)
+
+
+def _multiplied_as_is(weight: Array | None) -> bool:
+    return weight is not None and weight.dtype == BFLOAT16 and bool(ways())
 
 
 def logits_of(x: Array, weight: Array, bias: Array | None) -> Array:
@@ -87,9 +92,22 @@ def _(input: Array, reduction: str, wide: bool) -> list[shapes.Made]:
     return [shapes.lossy(rows, own, reduction), shapes.Made(rows, dtype), shapes.Made((), dtype)]
 
 
+def _bytes_of_logits(input: Array, linear_weight: Array, rows: int) -> int:
+    """What a chunk of logits takes, and its product."""
+    some, (classes, width) = min(rows, len(input)), linear_weight.shape
+    packed = work_of_halves(input.dtype, some, width, classes) if _multiplied_as_is(linear_weight) else 0
+    return some * classes * summed_in(input.dtype).itemsize + packed
+
+
+def _bytes_of_factors(*operands: Array | None) -> int:
+    """What factors that become float32 take."""
+    made = [x for x in operands if x is not None and is_half(x.dtype)]
+    return 0 if not made or _multiplied_as_is(operands[1]) else sum(2 * x.nbytes for x in made)
+
+
 @fused_op.work
-def _(input: Array, linear_weight: Array, rows: object) -> int:
-    return int(min(rows or 1024, math.prod(input.shape[:-1])) * linear_weight.shape[0] * 4)
+def _(input: Array, linear_weight: Array, linear_bias: Array | None, rows: int) -> int:
+    return _bytes_of_logits(input, linear_weight, rows) + _bytes_of_factors(input, linear_weight, linear_bias)
 
 
 def _fused_raw(g: Array, input: Array, linear_weight: Array, linear_bias: Array | None, target: Array, weight: Any,
@@ -120,7 +138,30 @@ def add_chunk(grads: list[Any], d: Array, x: Array, w: Array, at: slice) -> None
             grads[1][c : c + CLASSES] += recast(backend.matmul(d[:, c : c + CLASSES].T, x), grads[1].dtype)
 
 
-@fused_op.grad("input", "linear_weight", "linear_bias", raw=_fused_raw)
+def _bytes_of_gradients(g: Array, input: Array, linear_weight: Array, linear_bias: Array | None, rows: int,
+                        needs: tuple[bool, ...], make: Making) -> list[Any]:  # fmt: skip
+    """The gradients, beside a chunk of logits and the products of it that are put into them."""
+    given, wide = (input, linear_weight, linear_bias), summed_in(input.dtype)
+    halves, as_is = is_half(input.dtype), _multiplied_as_is(linear_weight)
+    copies = [make.array(x.shape, wide) for x in given if halves and not as_is and x is not None]
+    kinds = (input.dtype if as_is else wide, wide, wide)
+    sums = [make.array(x.shape, kind) if need and x is not None else None
+            for x, kind, need in zip(given, kinds, needs, strict=True)]  # fmt: skip
+    (classes, width), count, one = (
+        linear_weight.shape,
+        min(rows, len(input)),
+        input.itemsize if as_is else wide.itemsize,
+    )
+    parts = [count * width * one, min(CLASSES, classes) * width * (one + wide.itemsize * as_is)]
+    rounded = count * classes * one * as_is
+    made_at_once = max(part if need else 0 for part, need in zip(parts, needs[:2], strict=True))
+    make.work(_bytes_of_logits(input, linear_weight, rows) + made_at_once + rounded)
+    made = [x if x is None or x.dtype == input.dtype else make.array(x.shape, input.dtype) for x in sums]
+    del copies
+    return made
+
+
+@fused_op.grad("input", "linear_weight", "linear_bias", raw=_fused_raw, shapes=_bytes_of_gradients)
 def _(g: Tensor, input: Tensor, linear_weight: Tensor, linear_bias: Tensor | None, target: Tensor, weight: Any,
       total: float, reduction: str, ignore_index: int, smoothing: float, needs: tuple[bool, ...]) -> object:  # fmt: skip
     logits = linear(input, linear_weight, linear_bias)
