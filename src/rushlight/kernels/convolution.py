@@ -124,14 +124,6 @@ def _plan_of_pairs(adjoint: str, dtype: np.dtype[Any], *shapes: Any) -> tuple[Co
     return (None, None) if way is None or windows is None else (way.convolutions, windows)
 
 
-def _copies(adjoint: str, operands: tuple[Array, Array], *shapes: Any) -> int:
-    """Bytes of the copies that a kernel takes of operands with gaps.  shapes: x, w, out, groups, stride, padding, dilation"""
-    laid = [a for a in operands if not a.flags.c_contiguous]
-    if is_half(operands[0].dtype) and _plan_of_pairs(adjoint, operands[0].dtype, *shapes)[0] is None:
-        return sum(2 * a.nbytes for a in laid if gapless(a))  # of the others, the float32 ones that there are anyway
-    return sum(a.nbytes for a in laid)
-
-
 def _by_channel(x: tuple[int, ...], w: tuple[int, ...], groups: int) -> bool:
     """Whether each group is one channel, of which few outputs are made: of more, the products are worth what packing costs."""
     return bool(x[1] == groups and w[0] <= 8 * groups)
@@ -153,18 +145,15 @@ def working_bytes(
     padding: Any,
     dilation: Any,
     groups: int,
-    operands: tuple[Array, Array] | None = None,
 ) -> int:
-    """Bytes that a kernel takes for itself while it runs, beside its result.
+    """Bytes that a kernel takes for itself while it runs, beside its result, of operands without gaps.
 
-    x, w, out: shapes; adjoint: "" for `conv`, "input", "weight"; operands: those whose copies count, too, where they have gaps.
+    x, w, out: shapes; adjoint: "" for `conv`, "input", "weight".
     """
     which, shapes = (
         ord(adjoint[:1] or "c"),
         (*map(tuple, (x, w, out)), groups, *map(tuple, (stride, padding, dilation))),
     )
-    if operands is not None:
-        return _copies(adjoint, operands, *shapes) + working_bytes(adjoint, x, w, out, dtype, *shapes[4:], groups)
     if is_half(dtype):
         kernels, windows = _plan_of_pairs(adjoint, dtype, *shapes)
         if kernels is not None:
@@ -178,6 +167,28 @@ def working_bytes(
         return 0
     windows = _windows(*shapes)
     return 0 if windows is None else int(table.conv_room(windows, which))
+
+
+def bytes_of_copies(
+    operands: tuple[Array, Array],
+    adjoint: str,
+    x: Any,
+    w: Any,
+    out: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
+) -> int:
+    """Bytes of the copies that a kernel takes of operands with gaps.  x, w, out: shapes, as of `working_bytes`"""
+    laid, dtype = [a for a in operands if not a.flags.c_contiguous], operands[0].dtype
+    if laid and is_half(dtype):
+        shapes = (*map(tuple, (x, w, out)), groups, *map(tuple, (stride, padding, dilation)))
+        if _plan_of_pairs(adjoint, dtype, *shapes)[0] is None:
+            return sum(
+                2 * a.nbytes for a in laid if gapless(a)
+            )  # of the others, the float32 ones that there are anyway
+    return sum(a.nbytes for a in laid)
 
 
 def _check(g: Array, x: tuple[int, ...], w: tuple[int, ...], geometry: tuple[Any, ...], groups: int) -> None:

@@ -24,7 +24,7 @@ from rushlight.dispatch.keeping import rebuilt
 from rushlight.dispatch.keeping.shown import always, bias_sizes, no_padding
 from rushlight.dispatch.operands import held
 from rushlight.dispatch.registry import function, op
-from rushlight.kernels.convolution import working_bytes
+from rushlight.kernels.convolution import bytes_of_copies, working_bytes
 from rushlight.kernels.reference.windows import out_sizes
 from rushlight.ops.elementwise.arith import conj
 from rushlight.ops.reduce.sums import sum_op
@@ -91,6 +91,12 @@ def _(input: Array, weight: Array, stride: tuple[int, ...], padding: tuple[int, 
     return int(2 * input.shape[0] * math.prod(places) * math.prod(weight.shape))
 
 
+def _room(operands: tuple[Array, Array], adjoint: str, x: Any, w: Any, out: Any, *geometry: Any) -> int:
+    """What a kernel takes beside its result, of operands as they lie."""
+    copies = bytes_of_copies(operands, adjoint, x, w, out, *geometry)
+    return copies + working_bytes(adjoint, x, w, out, operands[0].dtype, *geometry)
+
+
 @convolution_op.work
 def _(
     input: Array,
@@ -101,9 +107,7 @@ def _(
     groups: int,
 ) -> int:
     out = windows(input, weight, stride, padding, dilation)
-    room = working_bytes(
-        "", input.shape, weight.shape, out, input.dtype, stride, padding, dilation, groups, (input, weight)
-    )
+    room = _room((input, weight), "", input.shape, weight.shape, out, stride, padding, dilation, groups)
     made = _convolved(input, weight, stride, padding, dilation)
     return max(room, turning(made, input, weight))
 
@@ -161,9 +165,7 @@ def _(
     groups: int,
 ) -> int:
     out = input.shape[2:]
-    room = working_bytes(
-        "input", shape, weight.shape, out, input.dtype, stride, padding, dilation, groups, (input, weight)
-    )
+    room = _room((input, weight), "input", shape, weight.shape, out, stride, padding, dilation, groups)
     made = shapes.Made(tuple(shape), input.dtype)
     return max(room, turning(made, input, weight))
 
@@ -214,8 +216,7 @@ def _(
     groups: int,
 ) -> int:
     out = input.shape[2:]
-    given = input, other
-    return working_bytes("weight", other.shape, shape, out, input.dtype, stride, padding, dilation, groups, given)
+    return _room((input, other), "weight", other.shape, shape, out, stride, padding, dilation, groups)
 
 
 conv_weight_op.grad("input")(
