@@ -54,9 +54,12 @@ OPERATORS: dict[str, tuple[tuple[tuple[int, ...], ...], Callable[..., Any]]] = {
 
 
 class Called(nn.Module):
-    def __init__(self, fn: Callable[..., Any], shapes: tuple[tuple[int, ...], ...], frozen: int = 0):
+    def __init__(
+        self, fn: Callable[..., Any], shapes: tuple[tuple[int, ...], ...], frozen: int = 0, dtype: Any = torch.float32
+    ):
         super().__init__()
-        self.fn, self.given = fn, nn.ParameterList([nn.Parameter(torch.rand(*shape)) for shape in shapes])
+        self.fn = fn
+        self.given = nn.ParameterList([nn.Parameter(torch.rand(*shape).to(dtype)) for shape in shapes])
         for p in list(self.given)[len(shapes) - frozen :]:
             p.requires_grad_(False)
 
@@ -99,3 +102,54 @@ def test_distances_from_rows_that_are_frozen() -> None:
     model.zero_grad()
     model(None).sum().backward()
     assert torch.equal(model.given[0].grad, one)
+
+
+LABELS = torch.arange(1500) % 1000
+OF_16_BITS: dict[str, tuple[tuple[tuple[int, ...], ...], Callable[..., Any]]] = {
+    **{name: OPERATORS[name] for name in ("linear", "linear of sequences", "logcumsumexp", "reflections", "dropout")},
+    **{name: OPERATORS[name] for name in ("batch_norm", "grid_sample", "einsum", "gather", "sort")},
+    "matmul": (((700, 300), (300, 500)), torch.matmul),
+    "maximum": (((1000, 700), (1000, 700)), torch.maximum),
+    "conv2d": (((4, 32, 50, 50), (48, 32, 3, 3)), F.conv2d),
+    "conv2d by channel": (((4, 32, 60, 60), (32, 1, 3, 3)), lambda a, w: F.conv2d(a, w, groups=32)),
+    "conv2d with strides": (((4, 32, 60, 60), (48, 32, 3, 3)), lambda a, w: F.conv2d(a, w, stride=2)),
+    "conv_transpose2d": (((4, 32, 40, 40), (32, 16, 2, 2)), lambda a, w: F.conv_transpose2d(a, w, stride=2)),
+    "relu": (((1000, 700),), F.relu),
+    "leaky_relu": (((1000, 700),), F.leaky_relu),
+    "mish": (((1000, 700),), F.mish),
+    "logsigmoid": (((1000, 700),), F.logsigmoid),
+    "with logits": (((1000, 700),), lambda a: F.binary_cross_entropy_with_logits(a, a.detach())),
+    "linear_cross_entropy": (((1500, 128), (1000, 128)), lambda a, w: F.linear_cross_entropy(a, w, LABELS)),
+}
+
+
+@native
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("name", OF_16_BITS)
+def test_the_peak_of_an_operator_on_16_bits(name: str, dtype: Any) -> None:
+    shapes, fn = OF_16_BITS[name]
+    torch.manual_seed(0)
+    gc.collect()
+    foretold, measured = compared(Called(fn, shapes, dtype=dtype), lambda y: (y * y).sum())
+    assert abs(foretold / measured - 1) < 0.03
+
+
+@native
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize(
+    ("name", "times"),
+    [("relu", 4), ("leaky_relu", 4), ("dropout", 4), ("mish", 6), ("logsigmoid", 6), ("with logits", 6), ("maximum", 6),
+     ("grid_sample", 5), ("reflections", 5), ("logcumsumexp", 8)],
+)  # fmt: skip
+def test_16_bits_are_not_copied_whole(name: str, times: int, dtype: Any) -> None:
+    shapes, fn = OF_16_BITS[name]
+    larger = tuple((4 * shape[0], *shape[1:]) for shape in shapes)
+    model = Called(fn, larger, dtype=dtype)
+    y = fn(*model.given)
+    grad = torch.ones_like(y)
+    del y
+    gc.collect()
+    memory.reset_peak()
+    before = memory.current()
+    fn(*model.given).backward(grad)
+    assert memory.peak() - before < times * model.given[0].nbytes

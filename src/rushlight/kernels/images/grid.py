@@ -6,6 +6,7 @@ Legend: N images, C channels, S input sizes, L points, D spatial dimensions (2 o
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -99,9 +100,18 @@ def _backward_of_halves(
 
 def _images_at_a_time(shape: tuple[int, ...], points: Array) -> list[slice]:
     """Images, some at a time, so that float32 copies of them, or of what lies at their points (N, C, L), are small."""
-    largest = max(math.prod(shape[1:]), math.prod(points.shape[1:]))
-    some = max(BLOCK // max(largest, 1), 1)
+    some = _at_a_time(shape, points.shape)
     return [slice(i, i + some) for i in range(0, shape[0], some)]
+
+
+def _at_a_time(shape: tuple[int, ...], points: tuple[int, ...]) -> int:
+    return max(BLOCK // max(math.prod(shape[1:]), math.prod(points[1:]), 1), 1)
+
+
+def working_bytes(shape: tuple[int, ...], points: tuple[int, ...], dtype: np.dtype[Any]) -> int:
+    """Bytes that a kernel takes of images (N, C, *S) of 16 bits and what lies at points (N, C, L) while they are float32."""
+    some = min(_at_a_time(shape, points), shape[0]) if dtype.itemsize == 2 else 0
+    return 4 * some * (math.prod(shape[1:]) + math.prod(points[1:]))
 
 
 def _wide(where: Array) -> Array:

@@ -18,12 +18,14 @@ import numpy as np
 
 from rushlight.backends.numpy import backend
 from rushlight.basics import caller
+from rushlight.basics.dtypes import HALVES
 from rushlight.dispatch import families, shapes
 from rushlight.dispatch.by_sample import per_sample
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import function, op
-from rushlight.dispatch.rules import of_laid_out
+from rushlight.dispatch.rules import Making, of_laid_out
+from rushlight.kernels.images.grid import working_bytes
 from rushlight.kernels.reference import keys
 from rushlight.ops.elementwise.clamp import where as choose
 from rushlight.ops.elementwise.floats import require, wide, widened
@@ -89,13 +91,30 @@ def _(input: Array, where: Array) -> list[shapes.Made]:
     return [shapes.Made((*input.shape[:2], where.shape[2]), input.dtype)]
 
 
+@interpolated.work
+def _(input: Array, where: Array) -> int:
+    return working_bytes(input.shape, (*input.shape[:2], where.shape[2]), input.dtype)
+
+
+def _bytes_of_grads(
+    g: Array, where: Array, input_shape: tuple[int, ...], needs: tuple[bool, bool], make: Making
+) -> Any:
+    """The gradients; of 16 bits, images and what lies at points in float32, and the gradient of both."""
+    if g.dtype not in HALVES:
+        return _of_kernel(g, needs, make)
+    made = [make.gradient(i) if need else None for i, need in enumerate(needs)]
+    make.work(2 * working_bytes(input_shape, g.shape, g.dtype) + 3 * where.nbytes // max(input_shape[0], 1))
+    return made
+
+
+_of_kernel = of_laid_out(0, 1)
+
+
 def _raw(g: Array, input: Array, where: Array, input_shape: tuple[int, ...], how: How, needs: tuple[bool, bool]) -> Any:
     return backend.grid_sample_backward(g, input, where, input_shape, needs, how)
 
 
-@interpolated.grad(
-    "input", "where", raw=_raw, shapes=of_laid_out(0, 1), uses={"input": "where", "where": "input where"}
-)
+@interpolated.grad("input", "where", raw=_raw, shapes=_bytes_of_grads, uses={"input": "where", "where": "input where"})
 def _(g: Any, input: Any, where: Tensor, input_shape: tuple[int, ...], how: How,
       needs: tuple[bool, bool]) -> tuple[Any, Any]:  # fmt: skip
     n, c, *spatial = input_shape
