@@ -422,10 +422,15 @@ def _divergence(x: Array, t: Array, log_target: bool) -> Array:
 
 
 def _divergence_raw(g: Array, target: Array, input_shape: tuple[int, ...], reduction: str, log_target: bool) -> Any:
-    if g.dtype not in dtypes.HALVES or target.dtype != g.dtype or target.shape != tuple(input_shape):
+    if target.dtype != g.dtype or target.shape != tuple(input_shape):
         return _divergence_slope(g, target, input_shape, reduction, log_target)
     factor = -_share_of(reduction, input_shape)
-    return each_in_float32(lambda g, t: (backend.exp(t) if log_target else t) * (g * factor), g, target)
+
+    def slope(g: Array, t: Array) -> Array:
+        p = backend.exp(t) if log_target else t
+        return np.multiply(p, g * g.dtype.type(factor), out=p if log_target and p.ndim else None)
+
+    return each_in_float32(slope, g, target)
 
 
 @kl_op.grad("input", raw=_divergence_raw)
