@@ -233,3 +233,28 @@ def test_a_report_before_and_between() -> None:
             start = budget.report().seconds
             model[0](x[:8])
         assert start < budget.report().seconds and budget.report().peak <= budget.limit
+
+
+def test_a_thread_that_found_no_room_is_told_of_at_the_end() -> None:
+    met: list[str] = []
+
+    def work() -> None:
+        try:
+            torch.ones(3_000_000)
+        except MemoryError as error:
+            met.append(str(error))
+
+    thread = threading.Thread(target=work, name="the other")
+    with (
+        pytest.warns(UserWarning, match=r"are too few: at least .* no room in the other") as told,
+        memory.budget(memory.current() + 5_000_000),
+    ):
+        thread.start()
+        thread.join()
+    assert len(met) == len(told) == 1
+    least = int(str(told[0].message).partition("at least")[2].partition("(")[2].partition(" bytes")[0])
+    again = threading.Thread(target=work)
+    with memory.budget(least):
+        again.start()
+        again.join()
+    assert len(met) == 1

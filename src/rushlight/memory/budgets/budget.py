@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from rushlight import storage
+from rushlight.basics.caller import warn
 from rushlight.basics.errors import explained
 from rushlight.basics.state import modes
 from rushlight.kernels import allocator
@@ -171,6 +172,8 @@ class budget:
                 del interrupt, error  # or they and this frame would hold each other, and the callers' arrays
         if refused and (pager.least or pager.error):
             raise self.too_small() from (pager.error or error)
+        if error is None and pager.refused:  # where an error of a thread ends is not known
+            warn(f"{self.too_small()} There was no room in {', '.join(pager.refused)}, where MemoryError was raised.")
 
     def too_small(self) -> BudgetError:
         """The error that says what would do."""

@@ -77,6 +77,7 @@ class Pager:
         self.interrupt: BaseException | None = None  # what a signal's handler raised while memory was being made
         self.depth = 0
         self.closed = False
+        self.thread, self.refused = threading.current_thread(), dict[str, None]()  # its own; others that found no room
         self.saved: dict[int, Any] = {}  # number of a page of a saved tensor: weak reference
         self.count = self.behind = 0  # pages of saved tensors ever; the number of the first that was not written yet
         # of optimizers: which state of how many parameters was there when last looked at
@@ -319,6 +320,8 @@ class Pager:
             if not reached:
                 least = self.limit + used() - goal
                 self.least = max(self.least, least + least // 32)  # the next that asks wants more
+                if threading.current_thread() is not self.thread:
+                    self.refused[threading.current_thread().name] = None
         if self.saved_away > self.needed:
             self.needed, self.growing = self.saved_away, True
         return reached
