@@ -36,7 +36,9 @@ def searched(x: Any, starts: Any, ends: Any) -> Any:
             for all_of in (starts, ends)
         )
         window = tuple(itertools.starmap(slice, zip(low, high, strict=True)))
-        made[(p, *cell)] = places[window].ravel()[x[p][window].ravel().argmax()]
+        values = x[p][window].ravel()
+        nan = np.flatnonzero(values != values)
+        made[(p, *cell)] = places[window].ravel()[nan[-1] if nan.size else values.argmax()]
     return made
 
 

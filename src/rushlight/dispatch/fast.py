@@ -97,6 +97,10 @@ def computed_into(op: Op, inputs: tuple[Any, ...], out: Tensor) -> bool:
         return False  # the general path raises
     if not fits_into(ufunc, target, arrays) or out._unusual:
         return False
+    if op.strict and not all(isinstance(x, ndarray) for x in arrays):
+        return False  # the general path raises
+    if op.check is not None:
+        op.check(arrays)
     check_single_writes(op.name, target)
     settle(target)
     if alone:

@@ -62,7 +62,7 @@ def changed_at_once(op: Op, ufunc: str, target: Tensor, other: Any) -> bool:
         return False
     x, tensor = target._array, isinstance(other, Tensor)
     dtype, y = x.dtype, other._array if tensor else other
-    number = y.__class__ is float or y.__class__ is int
+    number = (y.__class__ is float or y.__class__ is int) and not op.strict
     floats, alike = dtype is F32 or dtype is F64 or dtype in DTYPES[ufunc], getattr(y, "dtype", None) is dtype
     by = held(dtype, y) if number and dtype.itemsize == 2 else y
     whole = dtype is I64 and op.promote == "arith" and "i" not in op.refuse and (alike or is_int64(y))

@@ -22,8 +22,9 @@ ONE = np.zeros((1, 1), np.int64), np.ones((1, 1), np.int64)  # the window of a d
 
 
 def window_maxima(x: Array, starts: tuple[Array, ...], ends: tuple[Array, ...]) -> Array:
-    """Flat places in the last dimensions of x (*N, *S) of the first of the greatest elements, or NaN, of each window: (*N, *L) of int64
+    """Flat places in the last dimensions of x (*N, *S) of the greatest elements of windows: (*N, *L) of int64
 
+    Of equal ones it is the first, of NaN, which is greater than all numbers, the last.
     starts, ends: of each dimension where its windows begin and where they end, (1, L) of all planes alike, or (planes, L).
     """
     n = len(starts)

@@ -244,6 +244,7 @@ static Entropy<U> entropy(Call &call, Array *x, Array *t, Array *w, long O, long
 template <class U> static void add_weights(Entropy<U> &k) {
     if (!k.w) return;
     k.weight_sum = 0;
+    if (k.smoothing == 0) return;  // then other classes' weights, which may be infinite, have no part in a row
     for (long c = 0; c < k.C; ++c) k.weight_sum += k.w[c];
 }
 

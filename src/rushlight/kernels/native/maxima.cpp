@@ -23,7 +23,7 @@ struct Bounds {
     long place(long plane, long i) const { return (planes == 1 ? 0 : plane) * out + i; }
 };
 
-// The greatest element of each column of a window as wide as a row, and in which row it is: the first of equal ones, NaN before all.
+// The greatest element of each column of a window as wide as a row, and in which row it is: the first of equal ones, the last NaN.
 template <class S> struct Columns {
     typedef WideOf<S> T;
     typedef std::conditional_t<sizeof(T) == 4, int32_t, int64_t> Row;  // as wide as numbers: vectors of both
@@ -49,7 +49,7 @@ template <class S> struct Columns {
 #pragma omp simd
         for (long i = 0; i < width; ++i) {
             const T value = from[i], before = most[i];
-            const bool better = (value > before) | ((value != value) & (before == before));
+            const bool better = (value > before) | (value != value);
             most[i] = better ? value : before, which[i] = better ? row : which[i];
         }
     }
@@ -63,7 +63,7 @@ template <class S> struct Columns {
             if (value < most) continue;
             const Row other = rows.get()[i];
             const bool nan = value != value, had = most != most;
-            if (nan == had ? (nan || value == most) && other >= row : had) continue;  // alike and not before it, or behind NaN
+            if (nan ? had && other < row : had || (value == most && other >= row)) continue;  // not the last NaN, or not greater
             most = value, row = other, column = i;
         }
         return row * width + column;

@@ -337,6 +337,7 @@ template <class U, class T = WideOf<U>> struct BatchGrads {
         if (!gx) return;
         plane.runs(c, [&](long at, long n) {
             const T over = scale, less = a, lean = b;
+            if (!training) return turn(g + at, gx + at, n, [=](long, T d) { return d * over; });  // the input may be infinite
             turn2(g + at, x + at, gx + at, n, [=](long, T d, T v) { return (d - less - (v - m) * lean) * over; });
         });
     }
@@ -356,8 +357,11 @@ template <class U, class T = WideOf<U>> struct BatchGrads {
         const T *over = scale, *less = a, *lean = b;
         for (long n = 0; n < N; ++n) {
             const long at = n * C + first;
-            turn2(g + at, x + at, gx + at, width,
-                  [=](long j, T d, T v) { return (d - less[j] - (v - m[j]) * lean[j]) * over[j]; });
+            if (training)
+                turn2(g + at, x + at, gx + at, width,
+                      [=](long j, T d, T v) { return (d - less[j] - (v - m[j]) * lean[j]) * over[j]; });
+            else
+                turn(g + at, gx + at, width, [=](long j, T d) { return d * over[j]; });
         }
     }
 };

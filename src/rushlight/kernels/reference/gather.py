@@ -68,7 +68,7 @@ def cross_entropy_backward(
     if weight is not None:
         direct = direct * weight[safe]
     spread = np.where(ignored, x.dtype.type(0), g) * (smoothing / classes)
-    total = classes if weight is None else weight.sum()
+    total = classes if weight is None else weight.sum() if smoothing else 0  # else other classes' weights have no part
     with np.errstate(all="ignore"):
         out = np.subtract(x, lse[:, None], out=out)
         np.exp(out, out=out)

@@ -16,6 +16,8 @@ from rushlight.tensor import Tensor
 
 ndarray = np.ndarray
 INT64 = np.dtype(np.int64)
+EXACT = 1 << 53  # the integers below are all in float64
+LARGE = frozenset((np.dtype(np.uint64), np.dtype(np.float64)))  # what NumPy takes integers beyond int64 for
 WIDE, PLAIN = frozenset((np.float64, np.complex128)), frozenset((float, int, bool, complex))
 
 
@@ -70,13 +72,31 @@ def checked(array: Array, dtype: np.dtype[Any], data: float | list[Any] | tuple[
     if array.dtype == np.uint64 and dtype == np.int64:
         raise ValueError("Overflow when unpacking long long")
     if dtype.kind in "iu" and array.size:
+        if array.dtype.kind == "f" and dtype.itemsize == 8 and not np.abs(array).max() < EXACT:
+            return whole(data, array.shape, dtype)
         low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+        if dtype == np.uint64 and array.dtype.kind == "i" and array.min() < 0:
+            raise OverflowError(f"can't convert negative int to unsigned: {array.min()} to uint64")
         if dtype.kind == "u" and not (array.dtype.kind == "f" and array.min() < 0 and below_0(data)):
             low = -high  # small negative integers wrap around
         if not (low <= array.min() and array.max() <= high):
             raise RuntimeError(f"value cannot be converted to type {as_number(dtypes.of(dtype))} without overflow")
     with np.errstate(all="ignore"):
         return recast(array, dtype)
+
+
+def whole(data: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Numbers of which float64 does not hold the digits in an integer dtype of 64 bits.  Raises where they do not fit."""
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    found: list[int] = []
+    for x in np.array(data, object).flat:
+        if low <= x <= high:
+            found.append(int(x))
+        elif isinstance(x, int):
+            raise ValueError("Overflow when unpacking long long")
+        else:
+            raise RuntimeError(f"value cannot be converted to type {as_number(dtypes.of(dtype))} without overflow")
+    return np.array(found, dtype).reshape(shape)
 
 
 def below_0(data: object) -> bool:
@@ -113,6 +133,8 @@ def nested_array(data: list[Any] | tuple[float, ...], dtype: np.dtype[Any] | Non
         warn_of_arrays()
     if dtype is None:
         dtype = inferred(array, data, leaf)
+    elif isinstance(leaf, np.integer) and array.dtype.kind == "f":
+        return checked(array, dtype, data)  # other numbers are among them
     elif isinstance(leaf, (ndarray, np.generic)) or (isinstance(leaf, Tensor) and not is_complex(array.dtype)):
         return convert(array, dtype)
     return checked(array, dtype, data)
@@ -121,14 +143,27 @@ def nested_array(data: list[Any] | tuple[float, ...], dtype: np.dtype[Any] | Non
 def inferred(array: Array, data: Any, leaf: float) -> np.dtype[Any]:
     """The dtype of `data`, whose first element is `leaf`."""
     kind = array.dtype.kind
+    if (
+        leaf.__class__ in (int, bool)
+        and array.dtype in LARGE
+        and array.size
+        and not np.abs(array).max() < 1 << 63
+        and integers(data)
+    ):
+        raise ValueError("Overflow when unpacking long long")
     if kind in "fc" and array.dtype.itemsize == (8 if kind == "f" else 16) and not holds(data, WIDE):
         default = dtypes.get_default_dtype()
         return default.numpy if kind == "f" else default.to_complex().numpy
     if leaf.__class__ is int:
-        if kind == "u" and array.dtype.itemsize == 8:
-            raise ValueError("Overflow when unpacking long long")
         return INT64
     return dtypes.of(array.dtype).numpy
+
+
+def integers(data: Any) -> bool:
+    """Whether nested sequences hold integers and bools of Python alone."""
+    if isinstance(data, (list, tuple)):
+        return all(integers(x) for x in data)
+    return isinstance(data, int)
 
 
 def holds(data: list[Any], kinds: frozenset[type]) -> bool:

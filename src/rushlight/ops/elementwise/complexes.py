@@ -240,10 +240,11 @@ def angle(input: Array) -> Array:
 def _(g: Array | Tensor, input: Array | Tensor) -> Any:
     if not is_complex(held(input).dtype):
         return nothing(g)
-    size = real(input) * real(input) + imag(input) * imag(input)
-    zero = size == 0
-    scaled = keep(g / (size + _as_number(zero)), ~zero)
-    return input * scaled * 1j
+    from rushlight.ops.elementwise.power import hypot
+
+    zero = input == 0
+    size = hypot(real(input) + _as_number(zero), imag(input))  # whose square may be beyond the dtype, or 0 in it
+    return input / size * keep(g / size, ~zero) * 1j
 
 
 def _as_number(mask: Array | Tensor) -> Array | Tensor:

@@ -377,7 +377,7 @@ def constant(name: str, value: Tensor | complex, like: Tensor) -> Any:
     if array.dtype == dtype:
         return value
     if not array.ndim and not getattr(array, "interpreted", False):
-        fitted(name, array[()], dtype, True)
+        fitted(name, array.item(), dtype, True)
     return cast(value, dtype)
 
 

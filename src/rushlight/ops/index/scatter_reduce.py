@@ -155,7 +155,8 @@ def extreme_grads(
     from_input = raw(input) == raw(out) if include_self else np.zeros(raw(out).shape, np.bool_)
     n, by_src = recast(from_input, dtype), recast(from_src, dtype)
     add_along(n, raw(index), dim, by_src)
-    each = g / np.maximum(n, np.ones((), dtype))
+    made = raw(out)  # where it is NaN, which nothing is equal to, so are gradients
+    each = g / np.where((n == 0) & (made != made), made, np.maximum(n, np.ones((), dtype)))
     return each * recast(from_input, dtype), gather_op(each, index, dim) * by_src
 
 

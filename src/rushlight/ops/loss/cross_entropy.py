@@ -295,7 +295,8 @@ def hidden_coefficients(
     by_class = by_class.reshape(1, classes, *rest)
     number = wrap(np.arange(classes).reshape(1, classes, *rest))
     chosen = (ops.unsqueeze(target, 1) == number).to(x.dtype) * (1 - smoothing) + smoothing / max(classes, 1)
-    return ops.where(ops.unsqueeze(target != ignore, 1), chosen * by_class / total, wrap(np.zeros((), x.dtype.numpy)))
+    counts = ops.unsqueeze(target != ignore, 1) & (chosen != 0)  # the weights of other classes may be infinite
+    return ops.where(counts, chosen * by_class / total, wrap(np.zeros((), x.dtype.numpy)))
 
 
 def coefficients(
@@ -307,7 +308,7 @@ def coefficients(
     t, w = (None if y is None else y._array if isinstance(y, Tensor) else y for y in (target, weight))
     safe, own = row_weights(t, w, classes, ignore, np.float64)
     each = np.full(safe.shape, 1 - smoothing) if own is None else own * (1 - smoothing)
-    by_feature = np.ones(classes) if w is None else w.astype(np.float64)
+    by_feature = w.astype(np.float64) if w is not None and smoothing else np.ones(classes)  # else they have no part
     spread = by_feature.reshape(-1, *(1,) * (len(x.shape) - 2)) * (smoothing / max(classes, 1))
     counts = np.expand_dims(t != ignore, 1)
     both = np.zeros(tuple(x.shape))  # added up like this: in 16 bits a sum over many classes stays where it is

@@ -516,8 +516,7 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor | float, full: 
         raise ValueError(f"{reduction} is not valid as reduction: expected 'none', 'mean' or 'sum'")
     if (everything(var._array) < 0).any():
         raise ValueError("gaussian_nll_loss: var has negative entry/entries: variances are at least 0")
-    floor = ops.clamp_min(var.detach(), eps)
-    var = var + (floor - var.detach())  # the floor is not differentiated
+    var = var + ops.clamp_min(eps - var.detach(), 0)  # what it is short of eps is not differentiated
     loss = 0.5 * (ops.log(var) + (input - target) ** 2 / var)
     if full:
         loss = loss + 0.5 * math.log(2 * math.pi)

@@ -216,6 +216,12 @@ def slice_view(input: Tensor, dim: int = 0, start: int | None = None, end: int |
     return slice_op(input, (*[slice(None)] * dim, slice(start, end, step), ...))
 
 
+@functools.wraps(views.view)
+def viewed(self: Tensor, *shape: Any, **given: Any) -> Tensor:
+    """As `view`, also where the strides allow none."""
+    return views.view(self.contiguous() if isinstance(self, Tensor) else self, *shape, **given)
+
+
 def same(input: Tensor) -> Tensor:
     """`input` itself.  (*) -> (*)"""
     return input
@@ -223,7 +229,7 @@ def same(input: Tensor) -> Tensor:
 
 for _fn, _name in ((expand, "expand_copy"), (views.permute, "permute_copy"), (views.transpose, "transpose_copy"),
                    (views.t, "t_copy"), (views.squeeze, "squeeze_copy"), (views.unsqueeze, "unsqueeze_copy"),
-                   (views.view, "view_copy"), (views.select, "select_copy"),
+                   (viewed, "view_copy"), (views.select, "select_copy"),
                    (splitting.split, "split_copy"), (splitting.split_with_sizes, "split_with_sizes_copy"),
                    (splitting.unbind, "unbind_copy"), (as_strided, "as_strided_copy"),
                    (diagonal, "diagonal_copy"), (unfold, "unfold_copy"), (slice_view, "slice_copy"),
