@@ -52,6 +52,12 @@ def test_negative_integers_are_none_of_uint64(data):
         torch.tensor(data, dtype=torch.uint64)
 
 
+def test_scalars_of_uint64_wrap_around_and_bools_are_numbers_of_it():
+    assert torch.scalar_tensor(-1, dtype=torch.uint64).item() == LARGEST
+    assert torch.tensor([True, False], dtype=torch.uint64).tolist() == [1, 0]
+    assert torch.tensor(True, dtype=torch.uint64).item() == 1
+
+
 @pytest.mark.parametrize("data", [[2.0**63, 1], [1e20], [inf, 1.0], [nan]])
 def test_numbers_beyond_int64_in_lists_are_refused(data):
     with pytest.raises(RuntimeError, match="value cannot be converted to type int64 without overflow"):

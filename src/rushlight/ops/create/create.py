@@ -47,7 +47,10 @@ def scalar_tensor(s: complex, *, dtype: dtype | None = None, device: device | st
     where = check_options("scalar_tensor", device, layout, pin_memory)
     if isinstance(s, Tensor):
         s = s.item()
-    return made(array_from(s, numpy_dtype("scalar_tensor", dtype)), requires_grad, where)
+    wanted = numpy_dtype("scalar_tensor", dtype)
+    if wanted == np.uint64 and isinstance(s, int) and -(1 << 63) <= s < 0:
+        s += 1 << 64  # wraps around, as in full()
+    return made(array_from(s, wanted), requires_grad, where)
 
 
 @function()

@@ -71,7 +71,7 @@ def checked(array: Array, dtype: np.dtype[Any], data: float | list[Any] | tuple[
         raise TypeError("must be real number, not complex")
     if array.dtype == np.uint64 and dtype == np.int64:
         raise ValueError("Overflow when unpacking long long")
-    if dtype.kind in "iu" and array.size:
+    if dtype.kind in "iu" and array.size and array.dtype.kind != "b":
         if array.dtype.kind == "f" and dtype.itemsize == 8 and not np.abs(array).max() < EXACT:
             return whole(data, array.shape, dtype)
         low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
