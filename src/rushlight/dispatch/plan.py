@@ -22,7 +22,7 @@ import numpy as np
 
 from rushlight.basics.state import modes
 from rushlight.dispatch.by_sample import level_of
-from rushlight.dispatch.keeping.blocks import LARGE, by_blocks, steps
+from rushlight.dispatch.keeping.blocks import LARGE, gradient_by_blocks, steps
 from rushlight.dispatch.keeping.remade import Rebuilt
 from rushlight.dispatch.keeping.spare import spare
 from rushlight.engine.node import EVERY, Node, Port
@@ -362,7 +362,7 @@ class Backward:
         self.scope[f"f{f}"] = without_conj(chosen) if self.plan.real else chosen
         args = ", ".join(given)
         if not self.tensors and formula.goes_in_blocks(op):
-            args = f"{args}) if g.__class__ is not ndarray or g.size < LARGE else by_blocks(f{f}, g, {args}"
+            args = f"{args}) if g.__class__ is not ndarray or g.size < LARGE else gradient_by_blocks(f{f}, g, {args}"
         levels = f" if not modes.levels else in_levels(f{f}, op, [{args}])" if self.tensors else ""
         self.lines.append(f"r{f} = f{f}({args}){levels}")
         return f"r{f}"
@@ -456,7 +456,7 @@ def some_missing(values: tuple[Any, ...], wanted: tuple[bool, ...]) -> list[Any]
 
 
 NAMES: dict[str, Any] = {
-    "LARGE": LARGE, "SPREAD_FROM": SPREAD_FROM, "as_tensor": as_tensor, "by_blocks": by_blocks,
+    "LARGE": LARGE, "SPREAD_FROM": SPREAD_FROM, "as_tensor": as_tensor, "gradient_by_blocks": gradient_by_blocks,
     "freed": freed, "grad_of": grad_of, "in_levels": in_levels, "input_array": input_array,
     "input_tensor": input_tensor, "modes": modes, "ndarray": np.ndarray, "none_missing": none_missing,
     "output_array": output_array, "output_tensor": output_tensor, "some_missing": some_missing,

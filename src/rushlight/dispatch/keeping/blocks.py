@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics.arrays import Array
+from rushlight.kernels.dispatch import FLOAT32, is_half, rounded
 
 ndarray = np.ndarray
 BLOCK = 1 << 17  # elements of a block, at most; of a smaller array an eighth
@@ -61,6 +62,27 @@ def by_blocks(fn: Callable[..., Any], g: Array, *args: object) -> Any:
                 result[where] = part
         del made, parts, part  # before the next block is made
     return tuple(results) if several else results[0]
+
+
+def gradient_by_blocks(fn: Callable[..., Any], g: Array, *args: object) -> Any:
+    """As `by_blocks`; gradients are of 16 bits where that of the result is."""
+    return by_blocks(narrowing(fn, g), g, *args)
+
+
+def narrowing(fn: Callable[..., Any], g: Array) -> Callable[..., Any]:
+    """A formula that gives 16 bits where `g` is of them: NumPy makes float32 of bfloat16 and Python's numbers."""
+    if not is_half(g.dtype):
+        return fn
+
+    def narrow(*args: object) -> Any:
+        made = fn(*args)
+        return tuple([_narrowed(part, g) for part in made]) if made.__class__ is tuple else _narrowed(made, g)
+
+    return narrow
+
+
+def _narrowed(part: Any, g: Array) -> Any:
+    return rounded(part, g.dtype) if part.__class__ is ndarray and part.dtype == FLOAT32 else part
 
 
 def elements(like: Array) -> int:

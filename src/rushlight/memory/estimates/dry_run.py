@@ -12,7 +12,7 @@ from rushlight.basics.arrays import Array
 from rushlight.basics.references import HELD, untraced
 from rushlight.dispatch import families
 from rushlight.dispatch.declare import Op
-from rushlight.dispatch.keeping.blocks import LARGE, WHOLE, elements, go_together, layout
+from rushlight.dispatch.keeping.blocks import LARGE, WHOLE, elements, go_together, layout, narrowing
 from rushlight.dispatch.keeping.remade import Rebuilt
 from rushlight.dispatch.keeping.spare import spare
 from rushlight.dispatch.plan import Formula, arguments, fetch
@@ -148,8 +148,9 @@ class DryRun(Run):
             return None
         like = layout(whole, tuple(args))
         cut = formula.goes_in_blocks(op) and g.size >= LARGE and go_together(like, args)
-        name = op.name, op.formulas.index(formula), repr([x for x in args if not isinstance(x, ndarray)])
-        found = learned(name, formula.raw or formula.fn, args, like, elements(like) if cut else 0)
+        name = op.name, op.formulas.index(formula), repr([x for x in args if not isinstance(x, ndarray)]), g.dtype
+        fn = formula.raw or formula.fn
+        found = learned(name, narrowing(fn, g) if cut else fn, args, like, elements(like) if cut else 0)
         if found is None or found.parts is None:
             return None
         given = [None if part is None else args[part.operand] if part.operand >= 0
