@@ -358,7 +358,7 @@ def gathers() -> Iterator[Case]:
                    lambda g, a=(o, c, i), t=target: [g.standard_normal(a), t(g), g.random(a[1])],
                    lambda K, x, t, w: K.cross_entropy(x, t, w, 2, 0.1)[:2])  # fmt: skip
         yield Case(f"cross_entropy_backward {(o, c, i)}",
-                   lambda g, a=(o, c, i), t=target: [g.random(a[0] * a[2]), g.standard_normal(a), g.random(a[0] * a[2]) + 3, t(g), g.random(a[1])],
+                   lambda g, a=(o, c, i), t=target: [g.random(a[0] * a[2]), g.standard_normal(a), g.random((a[0] * a[2], 2)) + 3, t(g), g.random(a[1])],
                    lambda K, g, x, z, t, w: K.cross_entropy_backward(g, x, _wide(z), t, w, 2, 0.1))  # fmt: skip
     for r, c in ((0, 3), (1, 1), (7, 33), (33, 7), (65, 257)):
         for smoothing in (0.0, 0.1):
@@ -367,7 +367,7 @@ def gathers() -> Iterator[Case]:
                        lambda g, a=r, b=c, t=target: [g.standard_normal((a, b)), t(g), g.random(b)],
                        lambda K, x, t, w, s=smoothing: K.cross_entropy(x, t, w, 2, s)[:2])  # fmt: skip
             yield Case(f"cross_entropy_backward {(r, c)} {smoothing}",
-                       lambda g, a=r, b=c, t=target: [g.random(a), g.standard_normal((a, b)), g.random(a) + 3, t(g), g.random(b)],
+                       lambda g, a=r, b=c, t=target: [g.random(a), g.standard_normal((a, b)), g.random((a, 2)) + 3, t(g), g.random(b)],
                        lambda K, g, x, z, t, w, s=smoothing: K.cross_entropy_backward(g, x, _wide(z), t, w, 2, s))  # fmt: skip
 
 

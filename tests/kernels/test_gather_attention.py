@@ -188,13 +188,13 @@ def test_cross_entropy(
         leaf, torch.from_numpy(target), w, reduction=reduction, label_smoothing=smoothing
     )
     want.sum().backward()
-    loss, lse, sums = K.cross_entropy(x, target, weight, -100, smoothing)
+    loss, denominator, sums = K.cross_entropy(x, target, weight, -100, smoothing)
     divisor = sums[1] if reduction == "mean" else 1.0
     np.testing.assert_allclose(sums[0], loss.sum(dtype="f8"), rtol=1e-5)
     close(loss if reduction == "none" else loss.sum() / x.dtype.type(divisor), want, dtype, 400)
     g = np.full(60, 1 / divisor, dtype)
-    close(K.cross_entropy_backward(g, x, lse, target, weight, -100, smoothing), leaf.grad, dtype, 400)
-    close(K.cross_entropy_backward(g[:1], x, lse, target, weight, -100, smoothing), leaf.grad, dtype, 400)
+    close(K.cross_entropy_backward(g, x, denominator, target, weight, -100, smoothing), leaf.grad, dtype, 400)
+    close(K.cross_entropy_backward(g[:1], x, denominator, target, weight, -100, smoothing), leaf.grad, dtype, 400)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "f2"])
@@ -213,13 +213,13 @@ def test_cross_entropy_down_columns(
     x.swapaxes(1, 2).reshape(-1, classes)[::7] = np.inf
     weight = rng.random(classes).astype(dtype) if weighted else None
     rows = np.ascontiguousarray(x.swapaxes(1, 2)).reshape(-1, classes)
-    loss, lse, sums = K.cross_entropy(x, target, weight, -100, smoothing)
-    for a, b in zip((loss, lse, sums), K.cross_entropy(rows, target, weight, -100, smoothing), strict=True):
+    loss, denominator, sums = K.cross_entropy(x, target, weight, -100, smoothing)
+    for a, b in zip((loss, denominator, sums), K.cross_entropy(rows, target, weight, -100, smoothing), strict=True):
         np.testing.assert_allclose(a, b, 40 * eps, 40 * eps)
     for g in (np.ones(1, dtype), rng.random(count).astype(dtype)):
-        want = K.cross_entropy_backward(g, rows, lse, target, weight, -100, smoothing)
+        want = K.cross_entropy_backward(g, rows, denominator, target, weight, -100, smoothing)
         over = x.copy()
-        found = K.cross_entropy_backward(g, over, lse, target, weight, -100, smoothing, over)
+        found = K.cross_entropy_backward(g, over, denominator, target, weight, -100, smoothing, over)
         assert found is over
         want = want.reshape(shape[0], shape[2], classes).swapaxes(1, 2)
         np.testing.assert_allclose(found.astype("f8"), want.astype("f8"), 40 * eps, 40 * eps)
@@ -242,9 +242,9 @@ def test_cross_entropy_refuses_classes_outside(path: str) -> None:
 def test_16_bit_losses(path: str, rng: np.random.Generator, dtype: Any) -> None:
     x = rng.standard_normal((5, 7)).astype(dtype)
     target = rng.integers(0, 7, 5)
-    loss, lse, _ = K.cross_entropy(x, target)
-    assert loss.dtype == dtype and lse.dtype == np.float32
-    assert K.cross_entropy_backward(loss, x, lse, target).dtype == dtype
+    loss, denominator, _ = K.cross_entropy(x, target)
+    assert loss.dtype == dtype and denominator.dtype == np.float32
+    assert K.cross_entropy_backward(loss, x, denominator, target).dtype == dtype
     q = x.reshape(1, 1, 5, 7)
     out, lse = K.sdpa(q, q, q)
     assert out.dtype == dtype

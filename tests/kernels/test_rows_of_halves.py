@@ -104,17 +104,17 @@ def test_cross_entropy_is_that_of_float32_rounded(
     wide, weight = x.astype(np.float32), rng.random(classes).astype(half) if weighted else None
     heavy = None if weight is None else weight.astype(np.float32)
     for smoothing in (0.0, 0.1):
-        loss, lse, sums = gather.cross_entropy(x, target, weight, -100, smoothing)
+        loss, denominator, sums = gather.cross_entropy(x, target, weight, -100, smoothing)
         wanted = gather.cross_entropy(wide, target, heavy, -100, smoothing)
         alike(loss, wanted[0].astype(half))
-        alike(lse, wanted[1])
+        alike(denominator, wanted[1])
         np.testing.assert_allclose(sums, wanted[2], rtol=1e-6)
         for g in (rng.standard_normal(rows).astype(half), np.ones(1, half)):
-            found = gather.cross_entropy_backward(g, x, lse, target, weight, -100, smoothing)
+            found = gather.cross_entropy_backward(g, x, denominator, target, weight, -100, smoothing)
             want = gather.cross_entropy_backward(g.astype(np.float32), wide, wanted[1], target, heavy, -100, smoothing)
             alike(found, want.astype(half))
             into = x.copy()
-            assert gather.cross_entropy_backward(g, into, lse, target, weight, -100, smoothing, into) is into
+            assert gather.cross_entropy_backward(g, into, denominator, target, weight, -100, smoothing, into) is into
             alike(into, found)
 
 

@@ -146,7 +146,7 @@ def of_kernels() -> dict[str, dict[str, Any]]:
         "linear": {"g": spread(3, 4), "input": some(3, 2), "weight": some(4, 2), "inputs": ((3, 2), (4, 2))},
         "linear_cross_entropy": {
             "g": np.ones((), np.float32), "input": some(3, 2), "linear_weight": some(4, 2), "linear_bias": some(4),
-            "target": np.array([0, 3, 1]), "weight": None, "lse": some(3), "total": 3.0, "ignore_index": -100, "smoothing": 0.0,
+            "target": np.array([0, 3, 1]), "weight": None, "denominator": np.abs(some(3, 2)) + 1, "total": 3.0, "ignore_index": -100, "smoothing": 0.0,
             "rows": 2, "needs": (True,) * 3, "inputs": ((3, 2), (4, 2), (4,)),
         },
         "grid_points": {"g": spread(1, 4, 6), "input": images, "where": points, "input_shape": images.shape,

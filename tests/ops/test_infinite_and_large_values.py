@@ -180,3 +180,41 @@ def test_view_copy_copies_what_cannot_be_viewed():
     assert torch.view_copy(x, (6,)).tolist() == [0, 3, 1, 4, 2, 5]
     torch.view_copy(x, (2, 3)).sum().backward()
     assert (x.grad == 1).all() and torch.view_copy(x.detach(), torch.int32).shape == (3, 2)
+
+
+# What all logits of a row have in common ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("offset", [1e3, 1e5, 1e6, -1e6, 1e30])
+@pytest.mark.parametrize("shape", [(4, 5), (3, 40), (2, 3, 5), (70, 7)])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_what_logits_have_in_common_is_no_part_of_a_loss(offset, shape, smoothing):
+    rng = np.random.default_rng(0)
+    x = torch.tensor(rng.standard_normal(shape).astype("f") + np.float32(offset))
+    target = torch.tensor(rng.integers(0, shape[1], (shape[0], *shape[2:])))
+    found, wanted = x.clone().requires_grad_(), (x.double() - offset).requires_grad_()
+    losses = [F.cross_entropy(y, target, label_smoothing=smoothing) for y in (found, wanted)]
+    for loss in losses:
+        loss.backward()
+    assert torch.allclose(losses[0].double(), losses[1], rtol=1e-6, atol=1e-6)
+    assert torch.allclose(found.grad.double(), wanted.grad, rtol=1e-5, atol=1e-7)
+
+
+def test_logits_that_are_the_largest_numbers_are_alike():
+    x = torch.full((1, 3), 3e38, requires_grad=True)
+    loss = F.cross_entropy(x, torch.tensor([0]))
+    loss.backward()
+    assert loss.item() == pytest.approx(math.log(3))
+    assert x.grad.tolist() == [pytest.approx([-2 / 3, 1 / 3, 1 / 3])]
+
+
+@pytest.mark.parametrize("rows", [3, 600])
+def test_the_same_of_logits_that_are_not_made(rows):
+    rng = np.random.default_rng(0)
+    x = torch.tensor(rng.standard_normal((rows, 8)).astype("f"))
+    w, b = torch.tensor(rng.standard_normal((6, 8)).astype("f")), torch.full((6,), 2.0**17)
+    target = torch.tensor(rng.integers(0, 6, rows))
+    found, wanted = x.clone().requires_grad_(), (x @ w.T + b).double().requires_grad_()
+    F.linear_cross_entropy(found, w, target, linear_bias=b).backward()
+    F.cross_entropy(wanted, target).backward()
+    assert torch.allclose(found.grad.double(), wanted.grad @ w.double(), rtol=1e-4, atol=1e-6)

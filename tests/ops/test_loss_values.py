@@ -227,7 +227,9 @@ def test_ctc_that_cannot_be() -> None:
 
 def test_what_is_saved() -> None:
     x, t = torch.ones(64, 1000, requires_grad=True), torch.zeros(64, dtype=torch.int64)
-    assert saved_bytes(F.cross_entropy, x, t) <= 64 * 4 + 64
+    assert (
+        saved_bytes(F.cross_entropy, x, t) <= 64 * 2 * 4 + 64
+    )  # of each row its greatest logit and the sum beside that
     assert saved_bytes(F.nll_loss, x, t) == 0
     y = torch.zeros(64, 1000)
     for fn in (F.mse_loss, F.l1_loss, F.huber_loss, F.binary_cross_entropy_with_logits, F.soft_margin_loss):

@@ -240,9 +240,10 @@ def cross_entropy(
     """Loss of each row, without the logarithms of the probabilities in memory.
 
     logits: (R, C), or (O, C, I) of R = O * I, target: (R,) integers, weight: (C,).  Returns losses (R,), each already
-    times its class's weight and 0 where the target is ``ignore_index``; lse (R,), the logarithm of the sum of
-    e^logits, which the gradient needs (float32 for 16-bit inputs); and (2,) in float64: the sum of the losses, and
-    that of the weights of the rows that count (without weights their number).  IndexError for targets outside [0, C).
+    times its class's weight and 0 where the target is ``ignore_index``; denominator (R, 2), the greatest logit of each
+    row and the sum of e^(logits - it), which the gradient needs (float32 for 16-bit inputs; apart they have all their
+    digits); and (2,) in float64: the sum of the losses, and that of the weights of the rows that count (without
+    weights their number).  IndexError for targets outside [0, C).
     """
     target = _int64(target)
     _check_sizes(logits, target, weight)
@@ -250,18 +251,18 @@ def cross_entropy(
         w, logits = up(weight)[0], _as_rows(logits)
         if rows_of(logits.dtype) is None:
             return _in_blocks(logits, target, w, ignore_index, label_smoothing)
-        loss, lse, sums = _cross_entropy(logits, target, w, ignore_index, label_smoothing)
-        return rounded(loss, logits.dtype), lse, sums
+        loss, denominator, sums = _cross_entropy(logits, target, w, ignore_index, label_smoothing)
+        return rounded(loss, logits.dtype), denominator, sums
     return _cross_entropy(logits, target, weight, ignore_index, label_smoothing)
 
 
 def _in_blocks(x: Array, target: Array, weight: Maybe, ignore: int, smoothing: float) -> tuple[Array, Array, Array]:
     """`cross_entropy` of 16 bits without a kernel, some rows at a time."""
-    sums, loss, lse = np.zeros(2), np.empty(len(x), x.dtype), np.empty(len(x), FLOAT32)
+    sums, loss, denominator = np.zeros(2), np.empty(len(x), x.dtype), np.empty((len(x), 2), FLOAT32)
     for some in blocks_of_rows(x):
-        loss[some], lse[some], more = _cross_entropy(widened(x[some]), target[some], weight, ignore, smoothing)
+        loss[some], denominator[some], more = _cross_entropy(widened(x[some]), target[some], weight, ignore, smoothing)
         sums += more
-    return loss, lse, sums
+    return loss, denominator, sums
 
 
 def _cross_entropy(x: Array, target: Array, weight: Maybe, ignore: int, smoothing: float) -> tuple[Array, Array, Array]:
@@ -269,18 +270,20 @@ def _cross_entropy(x: Array, target: Array, weight: Maybe, ignore: int, smoothin
     if table is None or (weight is not None and weight.dtype != own):
         _refuse_target(target, _first_outside(target, x.shape[1], ignore), x.shape[1], ignore)
         return reference.cross_entropy(_as_rows(x), target, weight, ignore, smoothing)
-    loss, lse, sums = np.empty(len(target), own), np.empty(len(target), own), np.empty(2)
+    loss, denominator, sums = np.empty(len(target), own), np.empty((len(target), 2), own), np.empty(2)
     dense = None if weight is None else contiguous(weight)
-    at = table.cross_entropy(bits(contiguous(x)), target, dense, loss, lse, sums, *_extents(x), ignore, smoothing)
+    at = table.cross_entropy(
+        bits(contiguous(x)), target, dense, loss, denominator, sums, *_extents(x), ignore, smoothing
+    )
     if at >= 0:
         _refuse_target(target, at, x.shape[1], ignore)
-    return loss, lse, sums
+    return loss, denominator, sums
 
 
 def cross_entropy_backward(
     g: Array,
     logits: Array,
-    lse: Array,
+    denominator: Array,
     target: Array,
     weight: Maybe = None,
     ignore_index: int = -100,
@@ -296,16 +299,16 @@ def cross_entropy_backward(
     table, dtype = rows_of(logits.dtype), logits.dtype
     own = summed_in(dtype)
     if own != dtype:
-        g, lse, weight = up(g, lse, weight)
+        g, denominator, weight = up(g, denominator, weight)
     if (
         table is None
         or (own != dtype and logits.ndim > 2)
-        or any(x is not None and x.dtype != own for x in (g, lse, weight))
+        or any(x is not None and x.dtype != own for x in (g, denominator, weight))
     ):
-        return _by_rows(g, logits, lse, target, weight, ignore_index, label_smoothing, out)
+        return _by_rows(g, logits, denominator, target, weight, ignore_index, label_smoothing, out)
     out = np.empty(logits.shape, dtype) if out is None else out
     dense = None if weight is None else contiguous(weight)
-    at = table.cross_entropy_backward(contiguous(g), bits(contiguous(logits)), contiguous(lse), target, dense,
+    at = table.cross_entropy_backward(contiguous(g), bits(contiguous(logits)), contiguous(denominator), target, dense,
                                       bits(out), *_extents(logits), int(len(g) == len(target)), ignore_index,
                                       label_smoothing)  # fmt: skip
     if at >= 0:
@@ -314,16 +317,16 @@ def cross_entropy_backward(
 
 
 def _by_rows(
-    g: Array, x: Array, lse: Array, target: Array, weight: Maybe, ignore: int, smoothing: float, out: Maybe
+    g: Array, x: Array, denominator: Array, target: Array, weight: Maybe, ignore: int, smoothing: float, out: Maybe
 ) -> Array:
     """`cross_entropy_backward` without a kernel, logits of 16 bits some rows at a time."""
     if x.ndim > 2:
-        rows = cross_entropy_backward(g, _as_rows(x), lse, target, weight, ignore, smoothing)
+        rows = cross_entropy_backward(g, _as_rows(x), denominator, target, weight, ignore, smoothing)
         return put(rows.reshape(x.shape[0], x.shape[2], x.shape[1]).swapaxes(1, 2), out)
     if not is_half(x.dtype):
         _refuse_target(target, _first_outside(target, x.shape[1], ignore), x.shape[1], ignore)
-        return reference.cross_entropy_backward(g, x, lse, target, weight, ignore, smoothing, out)
-    d, sums, w = up(g, lse, weight)
+        return reference.cross_entropy_backward(g, x, denominator, target, weight, ignore, smoothing, out)
+    d, sums, w = up(g, denominator, weight)
     found = np.empty(x.shape, x.dtype) if out is None else out
     for some in blocks_of_rows(x):
         rows_of = d[some] if len(d) == len(x) else d, widened(x[some]), sums[some], target[some]

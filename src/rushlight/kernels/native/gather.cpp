@@ -18,19 +18,20 @@ template <class U, class T = WideOf<U>> struct Entropy {
 
     T weight(long t) const { return w ? w[t] : T(1); }
 
-    // row: that of r
-    T loss(long r, const T *row, T lse) const {
+    // row: that of r; top: its greatest logit; log_sum: of e^(logits - top). The top is taken away first: beside a large one the
+    // logarithm would lose its digits.
+    T loss(long r, const T *row, T top, T log_sum) const {
         long t = target[r];
         if (t == ignore) return 0;
-        T out = (lse - row[t]) * weight(t) * (T(1) - smoothing);
+        T out = (log_sum - (row[t] - top)) * weight(t) * (T(1) - smoothing);
         if (smoothing == 0) return out;
         T s = 0;
         if (w) {
 #pragma omp simd reduction(+ : s)
-            for (long c = 0; c < C; ++c) s += w[c] * (lse - row[c]);
+            for (long c = 0; c < C; ++c) s += w[c] * (log_sum - (row[c] - top));
         } else {
 #pragma omp simd reduction(+ : s)
-            for (long c = 0; c < C; ++c) s += lse - row[c];
+            for (long c = 0; c < C; ++c) s += log_sum - (row[c] - top);
         }
         return out + s * (smoothing / T(C));
     }
@@ -45,23 +46,25 @@ template <class U, class T = WideOf<U>> struct Entropy {
         to[0] = loss, to[1] = w ? sum : (double)count;
     }
 
-    void gradient(long r, const T *row, T g, T lse, T *o) const {
+    // denominator: the greatest logit and the sum of e^(logits - it)
+    void gradient(long r, const T *row, T g, const T *denominator, T *o) const {
         long t = target[r];
         if (t == ignore) {
             for (long c = 0; c < C; ++c) o[c] = 0;
             return;
         }
         T direct = g * weight(t) * (T(1) - smoothing), spread = g * smoothing / T(C);
-        T scale = direct + spread * weight_sum;
+        const T top = denominator[0];
+        T scale = (direct + spread * weight_sum) / denominator[1];
         if (C < kVector<T>) {
-            exp_each(row, o, C, lse);
+            exp_each(row, o, C, top);
             for (long c = 0; c < C; ++c) o[c] = o[c] * scale - (w && spread != 0 ? spread * w[c] : spread);
         } else if (w && spread != 0) {
 #pragma omp simd
-            for (long c = 0; c < C; ++c) o[c] = rl::exp(row[c] - lse) * scale - spread * w[c];
+            for (long c = 0; c < C; ++c) o[c] = rl::exp(row[c] - top) * scale - spread * w[c];
         } else {
 #pragma omp simd
-            for (long c = 0; c < C; ++c) o[c] = rl::exp(row[c] - lse) * scale - spread;
+            for (long c = 0; c < C; ++c) o[c] = rl::exp(row[c] - top) * scale - spread;
         }
         o[t] -= direct;
     }
@@ -78,35 +81,37 @@ template <class U, class T = WideOf<U>> struct Entropy {
     }
 
     // from: where the logits begin, each row's in a column; many of `wide` count.
-    void tile_losses(long first, const T *from, long pitch, long many, long wide, T *loss, T *lse) const {
+    void tile_losses(long first, const T *from, long pitch, long many, long wide, T *loss, T *denominator) const {
         T m[kTile], s[kTile];
         tile_sums<T, false>(from, (T *)nullptr, C, pitch, 0, wide, m, s);
+        T log_sum[kTile];
 #pragma omp simd
-        for (long j = 0; j < wide; ++j) m[j] += rl::log(s[j]);
+        for (long j = 0; j < wide; ++j) log_sum[j] = rl::log(s[j]);
         for (long j = 0; j < many; ++j) {
             const long t = target[first + j];
-            lse[j] = m[j];
-            loss[j] = t == ignore ? T(0) : (lse[j] - from[t * pitch + j]) * weight(t) * (T(1) - smoothing);
+            denominator[2 * j] = m[j], denominator[2 * j + 1] = s[j];
+            loss[j] = t == ignore ? T(0) : (log_sum[j] - (from[t * pitch + j] - m[j])) * weight(t) * (T(1) - smoothing);
             s[j] = 0;
         }
         if (smoothing == 0) return;
         for (long c = 0; c < C; ++c) {
             const T by = weight(c), *row = from + c * pitch;
 #pragma omp simd
-            for (long j = 0; j < many; ++j) s[j] += by * (m[j] - row[j]);
+            for (long j = 0; j < many; ++j) s[j] += by * (log_sum[j] - (row[j] - m[j]));
         }
         for (long j = 0; j < many; ++j) loss[j] += target[first + j] == ignore ? T(0) : s[j] * (smoothing / T(C));
     }
 
     // from, to: logits and their gradients, each row's in a column.  every: how far the gradients of losses lie apart, 0 where all have one.
-    void tile_gradient(long first, const T *from, long pitch, long many, long wide, const T *g, long every, const T *lse, T *to) const {
+    void tile_gradient(long first, const T *from, long pitch, long many, long wide, const T *g, long every, const T *denominator,
+                       T *to) const {
         T direct[kTile], spread[kTile], scale[kTile], base[kTile], kept[kTile];
         for (long j = 0; j < many; ++j) {
             const long t = target[first + j];
             const T d = t == ignore ? T(0) : g[j * every];
             direct[j] = t == ignore ? T(0) : d * weight(t) * (T(1) - smoothing), spread[j] = d * smoothing / T(C);
-            scale[j] = direct[j] + spread[j] * weight_sum;
-            base[j] = lse[j], kept[j] = t != ignore;
+            scale[j] = (direct[j] + spread[j] * weight_sum) / denominator[2 * j + 1];
+            base[j] = denominator[2 * j], kept[j] = t != ignore;
         }
         for (long j = many; j < wide; ++j) spread[j] = scale[j] = base[j] = kept[j] = 0;
         for (long c = 0; c < C; ++c) {
@@ -157,24 +162,24 @@ template <class U, class F, class T = WideOf<U>> static void each_row(const Entr
     });
 }
 
-template <class U, class T = WideOf<U>> static void cross_entropy(const Entropy<U> &k, T *loss, T *lse) {
+template <class U, class T = WideOf<U>> static void cross_entropy(const Entropy<U> &k, T *loss, T *denominator) {
     if (k.has_few())
-        return k.columns([&](long r, long many, const T *from) { k.tile_losses(r, from, filled(many), many, filled(many), loss + r, lse + r); });
+        return k.columns([&](long r, long many, const T *from) { k.tile_losses(r, from, filled(many), many, filled(many), loss + r, denominator + 2 * r); });
     if constexpr (kPlain<U>)
         if (k.I != 1)
-            return k.tiles([&](long r, long at, long many) { k.tile_losses(r, k.x + at, k.I, many, many, loss + r, lse + r); });
+            return k.tiles([&](long r, long at, long many) { k.tile_losses(r, k.x + at, k.I, many, many, loss + r, denominator + 2 * r); });
     each_row(k, [=](long r, const T *row, T *) {
         const T m = row_max(row, k.C);
-        lse[r] = m + rl::log(exp_sum(row, k.C, m));
-        loss[r] = k.loss(r, row, lse[r]);
+        denominator[2 * r] = m, denominator[2 * r + 1] = exp_sum(row, k.C, m);
+        loss[r] = k.loss(r, row, m, rl::log(denominator[2 * r + 1]));
     });
 }
 
 template <class U, class T = WideOf<U>>
-static void cross_entropy_backward(const Entropy<U> &k, const T *g, long every, const T *lse, U *o) {
+static void cross_entropy_backward(const Entropy<U> &k, const T *g, long every, const T *denominator, U *o) {
     if (k.has_few())
         return k.columns([&](long r, long many, T *from) {
-            k.tile_gradient(r, from, filled(many), many, filled(many), g + r * every, every, lse + r, from);
+            k.tile_gradient(r, from, filled(many), many, filled(many), g + r * every, every, denominator + 2 * r, from);
             if constexpr (kPlain<U>) {
                 put_as_rows(from, o + r * k.C, many, k.C);
             } else {
@@ -186,12 +191,12 @@ static void cross_entropy_backward(const Entropy<U> &k, const T *g, long every, 
     if constexpr (kPlain<U>) {
         if (k.I != 1)
             return k.tiles([&](long r, long at, long many) {
-                k.tile_gradient(r, k.x + at, k.I, many, many, g + r * every, every, lse + r, o + at);
+                k.tile_gradient(r, k.x + at, k.I, many, many, g + r * every, every, denominator + 2 * r, o + at);
             });
-        each_row(k, [=](long r, const T *row, T *) { k.gradient(r, row, g[r * every], lse[r], o + r * k.C); });
+        each_row(k, [=](long r, const T *row, T *) { k.gradient(r, row, g[r * every], denominator + 2 * r, o + r * k.C); });
     } else {
         each_row(k, [=](long r, const T *row, T *room) {
-            k.gradient(r, row, g[r * every], lse[r], room);
+            k.gradient(r, row, g[r * every], denominator + 2 * r, room);
             narrow(room, o + r * k.C, k.C);
         });
     }
@@ -251,37 +256,37 @@ template <class U> static void add_weights(Entropy<U> &k) {
 }  // namespace rl
 
 #define ALL(U, S)                                                                                              \
-    RL_EXPORT long rl_cross_entropy_##S(Array *x, Array *t, Array *w, Array *loss_, Array *lse_, Array *sums_, \
+    RL_EXPORT long rl_cross_entropy_##S(Array *x, Array *t, Array *w, Array *loss_, Array *denominator_, Array *sums_, \
                                         long O, long C, long I, long ignore, double smoothing) {               \
         rl::Call call("cross_entropy");                                                                        \
         using T = rl::WideOf<U>;                                                                               \
         rl::Entropy<U> k = rl::entropy<U>(call, x, t, w, O, C, I, ignore, smoothing);                          \
-        T *loss = call.out<T>("loss", loss_, k.R), *lse = call.out<T>("lse", lse_, k.R);                       \
+        T *loss = call.out<T>("loss", loss_, k.R), *denominator = call.out<T>("denominator", denominator_, k.R, 2);                       \
         double *sums = call.out<double>("sums", sums_, 2);                                                     \
         long outside = -1;                                                                                     \
         call.run([&] {                                                                                         \
             outside = rl::first_outside(k.target, k.R, C, ignore);                                             \
             if (outside >= 0) return;                                                                          \
             rl::add_weights(k);                                                                                \
-            rl::cross_entropy<U>(k, loss, lse);                                                                \
+            rl::cross_entropy<U>(k, loss, denominator);                                                                \
             k.sums(loss, sums);                                                                                \
         });                                                                                                    \
         return outside;                                                                                        \
     }                                                                                                          \
-    RL_EXPORT long rl_cross_entropy_backward_##S(Array *g_, Array *x, Array *lse_, Array *t, Array *w,         \
+    RL_EXPORT long rl_cross_entropy_backward_##S(Array *g_, Array *x, Array *denominator_, Array *t, Array *w,         \
                                                  Array *o_, long O, long C, long I, long every, long ignore,   \
                                                  double smoothing) {                                           \
         rl::Call call("cross_entropy_backward");                                                               \
         using T = rl::WideOf<U>;                                                                               \
         rl::Entropy<U> k = rl::entropy<U>(call, x, t, w, O, C, I, ignore, smoothing);                          \
-        const T *g = call.in<T>("gradient", g_, every ? k.R : 1), *lse = call.in<T>("lse", lse_, k.R);         \
+        const T *g = call.in<T>("gradient", g_, every ? k.R : 1), *denominator = call.in<T>("denominator", denominator_, k.R, 2);        \
         U *o = call.out<U>("out", o_, O, C, I);                                                                \
         long outside = -1;                                                                                     \
         call.run([&] {                                                                                         \
             outside = rl::first_outside(k.target, k.R, C, ignore);                                             \
             if (outside >= 0) return;                                                                          \
             rl::add_weights(k);                                                                                \
-            rl::cross_entropy_backward<U>(k, g, every ? 1 : 0, lse, o);                                        \
+            rl::cross_entropy_backward<U>(k, g, every ? 1 : 0, denominator, o);                                        \
         });                                                                                                    \
         return outside;                                                                                        \
     }                                                                                                          \

@@ -7,7 +7,7 @@ when it is first asked for (see loader.py). Raise ``ABI`` when the meaning of on
 
 from __future__ import annotations
 
-ABI = 72
+ABI = 73
 
 # ``rl_<name>_f32`` and ``rl_<name>_f64``.
 SIGNATURES: dict[str, str] = {}

@@ -36,25 +36,27 @@ def cross_entropy(
 ) -> tuple[Array, Array, Array]:
     with np.errstate(all="ignore"):
         top = np.fmax.reduce(x, axis=1, initial=-np.inf)
-        lse = np.asarray(top + np.log(np.exp(x - top[:, None]).sum(axis=1)))
+        rest = x - top[:, None]  # first: beside a large top the logarithm would lose its digits
+        sums = np.asarray(np.exp(rest).sum(axis=1))
+        log_sum = np.log(sums)
         ignored = target == ignore_index
         safe = np.where(ignored, 0, target)
-        loss = lse - np.take_along_axis(x, safe[:, None], axis=1)[:, 0]
+        loss = np.asarray(log_sum - np.take_along_axis(rest, safe[:, None], axis=1)[:, 0])
         if weight is not None:
             loss *= weight[safe]
         if smoothing:
-            spread = lse[:, None] - x
+            spread = log_sum[:, None] - rest
             total = spread.sum(axis=1) if weight is None else spread @ weight
             loss = (1 - smoothing) * loss + smoothing / x.shape[1] * total
     loss = np.where(ignored, x.dtype.type(0), loss)
     count = np.count_nonzero(~ignored) if weight is None else weight[target[~ignored]].sum(dtype=np.float64)
-    return loss, lse, np.array([loss.sum(dtype=np.float64), count])
+    return loss, np.stack([top, sums], 1), np.array([loss.sum(dtype=np.float64), count])
 
 
 def cross_entropy_backward(
     g: Array,
     x: Array,
-    lse: Array,
+    denominator: Array,
     target: Array,
     weight: Array | None,
     ignore_index: int,
@@ -70,9 +72,9 @@ def cross_entropy_backward(
     spread = np.where(ignored, x.dtype.type(0), g) * (smoothing / classes)
     total = classes if weight is None else weight.sum() if smoothing else 0  # else other classes' weights have no part
     with np.errstate(all="ignore"):
-        out = np.subtract(x, lse[:, None], out=out)
+        out = np.subtract(x, denominator[:, :1], out=out)
         np.exp(out, out=out)
-        out *= (direct + spread * total)[:, None]
+        out *= ((direct + spread * total) / denominator[:, 1])[:, None]
     if smoothing:
         out -= spread[:, None] if weight is None else spread[:, None] * weight
     out[np.arange(len(out)), safe] -= direct

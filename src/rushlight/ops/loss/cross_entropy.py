@@ -1,7 +1,7 @@
 """Cross entropy in all its forms, and the negative log likelihood.
 
 Of logits and classes, what is saved are the logits (which the layer before made and nobody else keeps), the classes and
-one number a row: the probabilities are never in memory between forward and backward.
+two numbers a row: the probabilities are never in memory between forward and backward.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ def by_class(rows: Array, shape: tuple[int, ...]) -> Array:
     autocast="float32",
     half=None,
     steady=True,
-    aux=("lse", "total"),
+    aux=("denominator", "total"),
     masks=("target",),
     batch=families.classes,
     passes=2.0,
@@ -235,24 +235,25 @@ def cross_entropy_op(input: Array, target: Array, weight: Array | None, reductio
                      label_smoothing: float) -> tuple[Array | float, ...]:  # fmt: skip
     """-log(softmax(input))[target] by row, reduced.  (N, C, *), (N, *), (C,) -> () or (N, *)
 
-    Keeps the logarithm of each row's sum, and what the mean divides by.
+    Keeps the denominator of each row's softmax, and what the mean divides by.
     """
     require(input.dtype.kind == "f" or input.dtype.itemsize == 2, "cross_entropy", input)
     rows = class_rows(input)
     flat = target if target.ndim == 1 else target.reshape(-1)
     weight = _of_dtype(weight, wide(rows.dtype))
-    loss, lse, sums = backend.cross_entropy(rows, flat, weight, ignore_index, label_smoothing)
+    loss, denominator, sums = backend.cross_entropy(rows, flat, weight, ignore_index, label_smoothing)
     if reduction == "none":
-        return loss.reshape(target.shape).astype(input.dtype, copy=False), lse, 1.0
+        return loss.reshape(target.shape).astype(input.dtype, copy=False), denominator, 1.0
     total = float(sums[1]) if reduction == "mean" else 1.0
-    return np.array(over(float(sums[0]), total), input.dtype), lse, total
+    return np.array(over(float(sums[0]), total), input.dtype), denominator, total
 
 
 @cross_entropy_op.shape
 def _(input: Array, reduction: str) -> list[shapes.Made]:
     rows = (input.shape[0], *input.shape[2:])
     wide = shapes.statistics_dtype(input.dtype)
-    return [shapes.lossy(rows, input.dtype, reduction), shapes.Made(rows, wide), shapes.Made((), wide)]
+    kept = shapes.Made((math.prod(rows), 2), wide)
+    return [shapes.lossy(rows, input.dtype, reduction), kept, shapes.Made((), wide)]
 
 
 def over(value: float, total: float) -> float:
@@ -265,11 +266,11 @@ def _of_dtype(x: Array | None, dtype: np.dtype[Any]) -> Array | None:
 
 
 def _cross_entropy_raw(g: Array, input_spare: Array | None, input: Array, target: Array, weight: Array | None,
-                       lse: Array, total: float, reduction: str, ignore_index: int, label_smoothing: float) -> Array:  # fmt: skip
+                       denominator: Array, total: float, reduction: str, ignore_index: int, label_smoothing: float) -> Array:  # fmt: skip
     each = g.reshape(-1) / g.dtype.type(total or math.nan)
-    each = each if each.dtype is lse.dtype else each.astype(lse.dtype)
-    rows = backend.cross_entropy_backward(each, class_rows(input), lse, target.reshape(-1), _of_dtype(weight,
-                                     lse.dtype), ignore_index, label_smoothing,
+    each = each if each.dtype is denominator.dtype else each.astype(denominator.dtype)
+    rows = backend.cross_entropy_backward(each, class_rows(input), denominator, target.reshape(-1), _of_dtype(weight,
+                                     denominator.dtype), ignore_index, label_smoothing,
                                      None if input_spare is None else class_rows(input_spare))  # fmt: skip
     return by_class(rows, input.shape)
 

@@ -1,6 +1,6 @@
 """The cross entropy of a linear layer, whose logits never exist at once: chunks of rows are computed and forgotten.
 
-Between forward and backward stay the layer's own input and weight, and one number a row.
+Between forward and backward stay the layer's own input and weight, and two numbers a row.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def logits_of(x: Array, weight: Array, bias: Array | None) -> Array:
     return out
 
 
-@op(autocast="lower", name="linear_cross_entropy", aux=("lse", "total"), half=None, masks=("target",))
+@op(autocast="lower", name="linear_cross_entropy", aux=("denominator", "total"), half=None, masks=("target",))
 def fused_op(input: Array, linear_weight: Array, linear_bias: Array | None, target: Array, weight: Array | None,
              reduction: str, ignore_index: int, smoothing: float, rows: int,
              wide: bool = False) -> tuple[Array | float, ...]:  # fmt: skip
@@ -72,17 +72,17 @@ def fused_op(input: Array, linear_weight: Array, linear_bias: Array | None, targ
     """
     n, dtype, (weight,) = len(input), summed_in(input.dtype), up(weight)
     own = dtype if wide else input.dtype
-    loss, lse, both = np.empty(n, dtype), np.empty(n, dtype), np.zeros(2)
+    loss, denominator, both = np.empty(n, dtype), np.empty((n, 2), dtype), np.zeros(2)
     x, w, b = factors(input, linear_weight, linear_bias)
     for at in (slice(i, i + rows) for i in range(0, n, rows)):
         logits = logits_of(x[at], w, b)
-        loss[at], lse[at], sums = backend.cross_entropy(logits, target[at], weight, ignore_index, smoothing)
+        loss[at], denominator[at], sums = backend.cross_entropy(logits, target[at], weight, ignore_index, smoothing)
         del logits  # before the next are made
         both += sums
     if reduction == "none":
-        return recast(loss, own), lse, 1.0
+        return recast(loss, own), denominator, 1.0
     total = float(both[1]) if reduction == "mean" else 1.0
-    return np.array(over(float(both[0]), total), own), lse, total
+    return np.array(over(float(both[0]), total), own), denominator, total
 
 
 @fused_op.shape
@@ -111,7 +111,7 @@ def _(input: Array, linear_weight: Array, linear_bias: Array | None, rows: int) 
 
 
 def _fused_raw(g: Array, input: Array, linear_weight: Array, linear_bias: Array | None, target: Array, weight: Any,
-               lse: Array, total: float, ignore_index: int, smoothing: float, rows: int,
+               denominator: Array, total: float, ignore_index: int, smoothing: float, rows: int,
                needs: tuple[bool, ...]) -> list[Any]:  # fmt: skip
     """The gradients of a chunk of logits are written over these, so that there is one chunk at a time."""
     (g, by_class), (x, w, b) = up(g, weight), factors(input, linear_weight, linear_bias)
@@ -120,7 +120,9 @@ def _fused_raw(g: Array, input: Array, linear_weight: Array, linear_bias: Array 
              np.zeros(b.shape, g.dtype) if b is not None and needs[2] else None]  # fmt: skip
     for at in (slice(i, i + rows) for i in range(0, len(x), rows)):
         d = logits_of(x[at], w, b)
-        d = backend.cross_entropy_backward(each[at], d, lse[at], target[at], by_class, ignore_index, smoothing, d)
+        d = backend.cross_entropy_backward(
+            each[at], d, denominator[at], target[at], by_class, ignore_index, smoothing, d
+        )
         add_chunk(grads, d, x[at], w, at)
         del d
     return [None if found is None else recast(found, input.dtype) for found in grads]

@@ -38,7 +38,7 @@ class Ready:
     """What a loss found of a product: the sums of its losses, and the gradients of the product by the loss's sum.
 
     product: that makes logits, which `shown` has in another dtype or some rows of; own: the rows in that. grads:
-        those of input, weight and bias, None where not wanted. lse: a number a row, which the gradient of logits
+        those of input, weight and bias, None where not wanted. denominator: two numbers a row, which the gradient of logits
         needs.
     """
 
@@ -53,7 +53,7 @@ class Ready:
         self.rows = None if len(rows) == count and np.array_equal(rows, np.arange(count)) else rows
         self.target, self.weight, self.ignore, self.smoothing = target, weight, ignore, smoothing
         self.given: tuple[Any, ...] = ()  # the arrays of target and weight
-        self.lse, self.sums = np.empty(len(target), dtype), np.zeros(2)
+        self.denominator, self.sums = np.empty((len(target), 2), dtype), np.zeros(2)
         level = rehearsed()
         make: Any = np.zeros if level is None else level.standing
         self.grads: Any = [make(operand.shape, dtype if i else w.dtype) if wanted else None
@@ -119,7 +119,9 @@ class Ready:
     def add(self, at: slice, x: Array, w: Array) -> None:
         """Add what some rows contribute."""
         z = self.logits(at)
-        _, self.lse[at], sums = backend.cross_entropy(z, self.target[at], self.weight, self.ignore, self.smoothing)
+        _, self.denominator[at], sums = backend.cross_entropy(
+            z, self.target[at], self.weight, self.ignore, self.smoothing
+        )
         self.sums += sums
         self.slope(z, at)
         input, weight, *bias = self.grads
@@ -135,7 +137,7 @@ class Ready:
 
     def slope(self, z: Array, at: slice) -> Array:
         """The gradient of the sum of losses by some logits, written over them."""
-        found: Array = backend.cross_entropy_backward(np.ones(1, z.dtype), z, self.lse[at], self.target[at],
+        found: Array = backend.cross_entropy_backward(np.ones(1, z.dtype), z, self.denominator[at], self.target[at],
                                                       self.weight, self.ignore, self.smoothing, z)  # fmt: skip
         return found
 
@@ -196,10 +198,10 @@ def of_loss(usual: Any, wanted: int, node: Any, g: Array) -> Any:
     """The gradient of logits as what their product's gradients are; what is saved is looked at as ever."""
     if node.saved is None:
         freed(node)
-    (lse, total), edge = node.aux, node.edges[0]
+    (denominator, total), edge = node.aux, node.edges[0]
     if not wanted & 1 or not total or g.__class__ is not np.ndarray or not as_found(node, node.aux.ready):
         return usual(node, g)
-    scale = (g.reshape(()) / g.dtype.type(total)).astype(lse.dtype)
+    scale = (g.reshape(()) / g.dtype.type(total)).astype(denominator.dtype)
     return [OfRows(node.aux.ready, scale, edge.shape, edge.dtype, edge.shape), None, None]
 
 
@@ -257,7 +259,7 @@ def recorded(product: Product, rows: Array, inputs: tuple[Any, ...], statics: tu
     ready = Ready(product, rows, target._array.reshape(-1), by, ignore, smoothing)
     product.done = ready.product.done = True
     total = float(ready.sums[1]) if reduction == "mean" else 1.0
-    aux = Found((ready.lse, total))
+    aux = Found((ready.denominator, total))
     aux.ready, ready.given = ready, tuple(None if x is None else x._array for x in (target, weight))
     loss = wrap(np.array(over(float(ready.sums[0]), total), product.outline.dtype))
     with Setting("saved_hooks", ()):  # of a budget, whose pages these are not: the loss knows them by their memory

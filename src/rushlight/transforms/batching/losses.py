@@ -65,7 +65,7 @@ def classes(c: Given) -> Any:
     total = wrap(np.ones(c.size, loss._array.dtype)) if reduction != "mean" else divisor(c, values, c.shapes[1], loss)
     if reduction == "mean":
         result = result / total
-    return [result, reshaped(found[1], (c.size, math.prod(c.shapes[1]))), total] if several else result
+    return [result, reshaped(found[1], (c.size, math.prod(c.shapes[1]), 2)), total] if several else result
 
 
 def divisor(c: Given, values: list[Any], shape: tuple[int, ...], like: Tensor) -> Any:
