@@ -105,6 +105,16 @@ def test_numbers_of_passes_and_steps_are_positive(words: list[str], capsys: pyte
     assert f"argument {words[0]}: expected a number from 1, got {words[1]!r}" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("option", ["-o", "--json"])
+def test_a_file_that_cannot_be_written_is_found_before_the_training(
+    option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert demo.main([option, "/proc/chart.svg"]) == 2
+    printed = capsys.readouterr()
+    assert not printed.out and "/proc/chart.svg cannot be written: " in printed.err
+
+
 def test_without_a_terminal_a_line_comes_for_each_tenth_and_after_four_seconds(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

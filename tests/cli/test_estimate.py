@@ -72,7 +72,8 @@ def test_a_limit(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["no_such_model", "1x3"], "rushlight.models has no 'no_such_model'; a model of yours is FILE.py:NAME"),
         (["resnet5O", "1x3x32x32"], "rushlight.models has no 'resnet5O', but resnet50"),
-        (["nowhere.py:make", "1x3"], "nowhere.py"),
+        (["nowhere.py:make", "1x3"], "there is no file nowhere.py"),
+        (["resnet18", "1x3x32x32", "-o", "/proc/page.html"], "/proc/page.html cannot be written: "),
         (["resnet18", "1x3xmany"], "expected a SHAPE"),
         (["resnet18", "1x3x32x32:int99"], "expected a SHAPE"),
         (["resnet18", "1x3x32x32", "--optimizer", "magic"], "--optimizer expects"),
@@ -85,3 +86,30 @@ def test_errors_are_one_line(
     assert cli.main(["estimate", *words]) == 2
     printed = capsys.readouterr()
     assert message in printed.err and "Traceback" not in printed.err and not printed.out
+
+
+def test_a_file_that_reads_options_finds_none_of_ours(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "import argparse, torch\nargparse.ArgumentParser().parse_args()\nmodel = torch.nn.Linear(3, 4)\n"
+    (tmp_path / "train.py").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["rushlight", "estimate", "train.py:model", "2x3"])
+    assert figures(capsys, "train.py:model", "2x3")["parameters"] == 64
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("x = {}\nx['k']\n", "line 2 of train.py raised KeyError: 'k'"),
+        ("raise ValueError('boom')\n", "line 1 of train.py raised ValueError: boom"),
+        ("import sys\n\nsys.exit('no data')\n", "line 3 of train.py raised SystemExit: no data"),
+    ],
+)
+def test_of_a_file_that_raises_the_line_is_said(
+    text: str, said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "train.py").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["estimate", "train.py:model", "2x3"]) == 2
+    assert capsys.readouterr().err == f"rushlight estimate: train.py:model: {said}\n"

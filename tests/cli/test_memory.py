@@ -162,6 +162,14 @@ def test_a_full_standard_output_is_a_line(report: Any, tmp_path: Path) -> None:
     assert done.returncode == 1 and done.stderr == "rushlight memory: standard output: No space left on device\n"
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+def test_a_full_disk_is_told_by_the_files_name(report: Any, tmp_path: Path) -> None:
+    report("--save", "s.pickle", "train.py")
+    words = [*COMMAND[:-1], "convert", "s.pickle", "/dev/full"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1 and done.stderr == "rushlight memory: /dev/full: No space left on device\n"
+
+
 def test_a_script_in_the_place_of_a_snapshot_is_told_of(report: Any, tmp_path: Path) -> None:
     report("train.py")
     (tmp_path / "train").write_bytes((tmp_path / "train.py").read_bytes())

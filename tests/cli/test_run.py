@@ -221,7 +221,36 @@ def test_cuda_stays_on_the_cpu(run) -> None:
 def test_what_is_missing_is_named(run, line: str, kind: str, thing: str) -> None:
     done = run(script=f"import torch\n\n{line}\n", status=1)
     told = f"{kind}: {thing} is not implemented by rushlight (asked for at train.py:3)"
+    if thing.startswith("torchvision"):
+        told += (": without torchvision its models alone are here: `rushlight install-as-torch` and "
+                 "`pip install torchvision` bring the rest, and no PyTorch")  # fmt: skip
     assert done.stderr.strip().splitlines()[-2:] == [told, "[rushlight explain missing-name]"]
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("nowhere", "No module named nowhere"),
+        (
+            "no.where",
+            "Error while finding module specification for 'no.where' (ModuleNotFoundError: No module named 'no')",
+        ),
+        ("folder", "No module named folder.__main__; 'folder' is a package and cannot be directly executed"),
+    ],
+)
+def test_a_module_that_cannot_be_run_is_a_line(name: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    command = [sys.executable, "-m", "rushlight", "run", "-m", name]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr == f"rushlight run: {told}\n"
+
+
+def test_what_a_module_cannot_import_is_its_own_error(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("import nowhere\n")
+    command = [sys.executable, "-m", "rushlight", "run", "-m", "mine"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1 and 'mine.py", line 1' in done.stderr
+    assert done.stderr.endswith("ModuleNotFoundError: No module named 'nowhere'\n")
 
 
 def test_missing_things_can_be_asked_for(run) -> None:

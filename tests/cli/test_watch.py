@@ -24,7 +24,7 @@ from rushlight.memory.recordings import recorder
 from rushlight.memory.recordings.columns import unpack
 from rushlight.memory.watching.attach import REPORT, allow_watch, connect
 from rushlight.memory.watching.samples import Sampler
-from rushlight.memory.watching.view import Screen
+from rushlight.memory.watching.view import Lines, Screen
 
 PROGRAM = [sys.executable, "-c", "from rushlight_command import main; raise SystemExit(main())"]
 STEPS = """
@@ -72,6 +72,13 @@ def test_a_sample_adds_up() -> None:
     assert sample["modules"]["0"] >= 4 * 4 * 400 * 501  # parameters, gradients and state are their module's
     assert any(line.startswith(__file__) for line in sample["lines"])
     assert sample["steps"] == 1 and sample["phase"] == "forward" and kept.requires_grad
+
+
+def test_a_look_before_anything_is_there_is_no_half_a_sentence() -> None:
+    stream = io.StringIO()
+    sample = {"seconds": 0.0, "steps": 0, "phase": "", "now": 0, "peak": 96, "categories": {}, "lines": {}}
+    Lines("train.py", stream).show(sample)
+    assert stream.getvalue() == "watch 0:00: 0 B now, 96 B at the peak\n"
 
 
 def test_without_a_terminal_there_is_a_line_for_each_look(tmp_path: Path) -> None:

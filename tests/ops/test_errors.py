@@ -106,3 +106,23 @@ def test_an_error_of_the_users_own_in_a_hook_stays_what_it_is():
         torch.autograd.graph.saved_tensors_hooks(lambda t: t.nothing, lambda t: t),
     ):
         torch.inner(torch.ones(2, requires_grad=True), torch.ones(2))
+
+
+@pytest.mark.parametrize(
+    ("run", "section"),
+    [
+        (lambda: F.cross_entropy(torch.ones(2, 3), torch.tensor([[0], [1]])), "targets-of-cross-entropy"),
+        (lambda: F.nll_loss(torch.ones(2, 3), torch.tensor([0, 3])), "targets-of-cross-entropy"),
+        (lambda: torch.cat([torch.ones(2, 3), torch.ones(2)]), "sizes-to-join"),
+        (lambda: float(torch.ones(2)), "more-than-one-value"),
+    ],
+)
+def test_what_beginners_meet_leads_to_its_section(run: Callable[[], Any], section: str) -> None:
+    with pytest.raises((RuntimeError, ValueError, IndexError)) as error:
+        run()
+    assert error.value.__notes__ == [f"[rushlight explain {section}]"]
+
+
+def test_dims_of_another_number_are_told_of_strided_tensors() -> None:
+    with pytest.raises(RuntimeError, match=r"^permute\(\): .* expected 2 dims, one for each dimension, got 1$"):
+        torch.ones(2, 3).permute(0)

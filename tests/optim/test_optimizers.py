@@ -132,6 +132,12 @@ WRONG = [
 ]
 
 
+@pytest.mark.parametrize("option", ["lr", "weight_decay", "eps"])
+def test_text_that_looks_like_a_number_is_refused_by_the_options_name(option: str) -> None:
+    with pytest.raises(TypeError, match=f"^{option}: expected a number, got the text '1e-3'"):
+        OPTIM.Adam([torch.ones(2, requires_grad=True)], **{option: "1e-3"})
+
+
 def has(name, option):
     return option in inspect.signature(getattr(OPTIM, name)).parameters and (name, option) != ("ASGD", "alpha")
 

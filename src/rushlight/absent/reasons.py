@@ -24,6 +24,7 @@ _OWN = "names that begin with an underscore are PyTorch's own, which may change 
 _FUNCTIONAL = "of the functions beneath optimizers there is one each, torch.optim.adam.adam say: those beneath them are PyTorch's own"
 _SPARSE = "sparse tensors are of two parts here, which are copied by indices().clone() and values().clone()"
 _LEGACY = "it is of an interface that PyTorch itself has given up"
+_MODELS = "without torchvision its models alone are here: `rushlight install-as-torch` and `pip install torchvision` bring the rest, and no PyTorch"
 _TRACES = "torch.fx has symbolic_trace, Graph, GraphModule, Interpreter and passes that cut, draw and rewrite; those for compilers are not here"
 
 # Modules, with all that lies below them; the longest that fits counts.
@@ -45,6 +46,7 @@ MODULES = {
     "torch.utils.hipify": _CODE, "torch.utils.jit": SCRIPT, "torch.utils.mkldnn": _DEVICE,
     "torch.utils.mobile_optimizer": SCRIPT, "torch.utils.model_dump": SCRIPT,
     "torch.utils.throughput_benchmark": _INNER, "torch.utils.viz": _DEVICE, "torch.xpu": _DEVICE,
+    "torchvision": _MODELS,
 }  # fmt: skip
 
 # Names of a module, as patterns.

@@ -23,11 +23,12 @@ from rushlight.kernels.native import loader
 from rushlight.version import __version__
 
 Facts = dict[str, dict[str, Any]]
+DESCRIPTION = "Say what this machine offers, what of it is in use, what it measured, and what to change."
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the report; exit status 0, also where there is advice."""
-    parser = Parser(prog="rushlight doctor", description=__doc__)
+    parser = Parser(prog="rushlight doctor", description=DESCRIPTION)
     parser.add_argument("--json", action="store_true", help="print a JSON object instead of tables")
     parser.add_argument("--no-measure", action="store_true", help="say what is in use and measure nothing")
     options = parser.parse_args(argv)

@@ -9,11 +9,13 @@ import json
 import os
 import runpy
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from rushlight.cli.parsers import Parser
+from rushlight.cli.parsers import Parser, count
+from rushlight.cli.record import unwritable
 
 __all__ = ["main"]
 
@@ -34,6 +36,10 @@ def main(argv: Sequence[str]) -> int:
     options = parser().parse_args(list(argv))
     from rushlight import memory
 
+    refused = unwritable(options.output)
+    if refused is not None:
+        print(f"rushlight estimate: {refused}", file=sys.stderr)
+        return 2
     try:
         build = builder(options.model)
         samples = tuple(sample(text) for text in options.shapes)
@@ -70,7 +76,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--optimizer", metavar="NAME", default="Adam", help="of rushlight.optim, or none (default: Adam)")
     made.add_argument("--inference", action="store_true", help="a forward without gradients")
     made.add_argument("--limit", metavar="BYTES", type=bytes_given, help="the largest batch within so many bytes")
-    made.add_argument("--processes", metavar="N", type=int, default=1, help="also what each of N processes needs")
+    made.add_argument("--processes", metavar="N", type=count, default=1, help="also what each of N processes needs")
     made.add_argument("--savings", action="store_true", help="also what each technique would save")
     made.add_argument("--json", action="store_true", help="print a JSON object")
     made.add_argument("-o", "--output", metavar="PATH", help="write the timeline of two steps as a page")
@@ -109,11 +115,24 @@ def scope_of(place: str) -> dict[str, Any]:
         imports.install()
         devices.stay_on_cpu()
     if place.endswith(".py"):
-        sys.path.insert(0, os.path.dirname(os.path.abspath(place)))
-        return runpy.run_path(place, run_name="__estimate__")
+        return names_of(place)
     if place:
         sys.path.insert(0, os.getcwd())
     return dict(vars(importlib.import_module(place or "rushlight.models")))
+
+
+def names_of(path: str) -> dict[str, Any]:
+    """The names of a file, which is run.  Raises ValueError where it cannot be, with its line that raised."""
+    if not os.path.isfile(path):
+        raise ValueError(f"there is no file {path}")
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    sys.argv[1:] = []  # a file that reads its options finds none: ours are not for it
+    try:
+        return runpy.run_path(path, run_name="__estimate__")
+    except (Exception, SystemExit) as error:
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+        where = f"line {lines[-1]} of {path} raised " if lines else ""
+        raise ValueError(f"{where}{type(error).__name__}: {error}") from error
 
 
 def sample(text: str) -> Any:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rushlight.cli import run
-from rushlight.cli.parsers import Parser
+from rushlight.cli.parsers import Parser, count
 from rushlight.cli.record import unwritable, written
 
 __all__ = ["main", "search"]
@@ -61,10 +61,13 @@ def parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     made.add_argument("-o", "--output", metavar="PATH", help="write the picture too: .svg, or a page")
-    made.add_argument("--steps", metavar="N", type=int, default=4, help="steps of the optimizer to take (default: 4)")
+    made.add_argument("--steps", metavar="N", type=count, default=4, help="steps of the optimizer to take (default: 4)")
     made.add_argument("--inexact", action="store_true", help="also ways that give somewhat different gradients")
-    made.add_argument("--width", metavar="N", type=int, help="columns (default: the terminal's)")
+    made.add_argument("--width", metavar="N", type=count, help="columns (default: the terminal's)")
     run.add_options(made)
+    for action in made._actions:
+        if action.dest in ("memory_budget", "slowdown"):  # taken, to say in words where they belong
+            action.help = argparse.SUPPRESS
     return made
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from rushlight.cli import closed_pipe, run
 from rushlight.cli.interrupts import noted
-from rushlight.cli.parsers import Parser
+from rushlight.cli.parsers import Parser, count
 from rushlight.cli.record import leaving, recorded, stopped, summed_up, unwritable, written
 
 __all__ = ["main"]
@@ -112,7 +112,7 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--text", action="store_true", help="print the report instead")
     parser.add_argument("--save", metavar="PATH", help="of a script: write the snapshot too")
     parser.add_argument(
-        "--max-entries", metavar="N", type=int, default=1 << 20, help="events that are kept (default: 2**20)"
+        "--max-entries", metavar="N", type=count, default=1 << 20, help="events that are kept (default: 2**20)"
     )
     parser.add_argument("--feed", type=int, help=argparse.SUPPRESS)  # the descriptor that `watch` reads samples from
     parser.add_argument("--every", type=float, default=0.5, help=argparse.SUPPRESS)
@@ -128,7 +128,7 @@ def _common(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="another snapshot to compare with; several, each so",
     )
-    parser.add_argument("--width", metavar="N", type=int, help="columns of printed reports")
+    parser.add_argument("--width", metavar="N", type=count, help="columns of printed reports")
     parser.add_argument("--device", metavar="N", help="of a file with several: a number, or host")
 
 
@@ -218,7 +218,11 @@ def _convert(options: argparse.Namespace) -> int:
     from rushlight.memory import load, save
 
     recording = load(options.file, options.device)
-    save(recording, options.to)
+    try:
+        save(recording, options.to)
+    except OSError as error:
+        error.filename = error.filename or options.to  # a full disk names no file
+        raise
     print(f"{options.to}: {len(recording.time):,} events, {len(recording.size):,} blocks")
     return 0
 

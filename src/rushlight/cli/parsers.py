@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
-__all__ = ["Parser"]
+__all__ = ["Parser", "count"]
 
 WRONG = re.compile(r"unrecognized arguments: (?P<option>-[^\s=]+)|invalid choice: '(?P<choice>[^']*)'")
 
@@ -35,6 +35,13 @@ class Parser(argparse.ArgumentParser):
         word = found[found.lastgroup or 0] if found else ""
         near = get_close_matches(word, words_of(self), 1, 0.7) if word else []
         return f"; did you mean {near[0]}?" if near else ""
+
+
+def count(text: str) -> int:
+    """A number from 1, as an option has it.  Raises argparse's error for others."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a number from 1, got {text!r}")
+    return int(text)
 
 
 def words_of(parser: argparse.ArgumentParser) -> Iterator[str]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from rushlight.basics.errors import hint
 from rushlight.cli import frames
-from rushlight.cli.parsers import Parser
+from rushlight.cli.parsers import Parser, count
 from rushlight.compat import devices, imports, missing
 from rushlight.distributed import faults, launch, mpi
 
@@ -157,7 +157,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add_options(parser)
     parser.add_argument(
-        "-n", dest="processes", metavar="N", type=int, help="start N processes that can make a group, by MPI"
+        "-n", dest="processes", metavar="N", type=count, help="start N processes that can make a group, by MPI"
     )
     parser.add_argument("--hosts", metavar="A,B|FILE", help="on these machines; they reach each other by ssh")
     parser.add_argument(
@@ -308,7 +308,19 @@ def _run_module(name: str, rest: list[str]) -> None:
     if code is not None:  # torch.distributed.run, which may be loaded already: nothing that runpy would run
         _execute(code, code.co_filename, None)
         return
-    runpy.run_module(name, run_name="__main__", alter_sys=True)
+    try:
+        runpy.run_module(name, run_name="__main__", alter_sys=True)
+    except ImportError as error:
+        if not _is_runpys(error):
+            raise
+        print(f"rushlight run: {error}", file=sys.stderr)
+        raise SystemExit(1) from None
+
+
+def _is_runpys(error: BaseException) -> bool:
+    """Whether an error says that the module cannot be run, and comes from nothing that ran."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return frames[-1].filename in (runpy.__file__, "<frozen runpy>")
 
 
 def _run_code(source: str, rest: list[str]) -> None:

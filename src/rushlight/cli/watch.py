@@ -19,7 +19,7 @@ from typing import Any
 
 from rushlight.cli import run
 from rushlight.cli.interrupts import SIGNALS, handled
-from rushlight.cli.parsers import Parser
+from rushlight.cli.parsers import Parser, count
 from rushlight.cli.record import summed_up, unwritable, written
 
 __all__ = ["main"]
@@ -66,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("-o", "--output", metavar="PATH", default="report.html", help="the page (default: report.html)")
     parser.add_argument("--text", action="store_true", help="print the report instead")
     parser.add_argument("--save", metavar="PATH", help="write the snapshot too")
-    parser.add_argument("--max-entries", metavar="N", type=int, help="events that are kept (default: 2**20)")
+    parser.add_argument("--max-entries", metavar="N", type=count, help="events that are kept (default: 2**20)")
     run.add_options(parser)
     return parser
 

@@ -24,7 +24,7 @@ def given(scope: dict[str, Any]) -> dict[str, Any]:
 
 
 def checked(scope: dict[str, Any], order: str = "") -> dict[str, Any]:
-    """As `given`, each checked as in all optimizers that have it.  Raises ValueError, RuntimeError for `fused` beside others.
+    """As `given`, each checked as in all optimizers that have it.  Raises ValueError, TypeError for text, RuntimeError for `fused` beside others.
 
     order: which come first in groups of parameters, and so in files, where PyTorch has another order there than in its calls.
     """
@@ -32,6 +32,10 @@ def checked(scope: dict[str, Any], order: str = "") -> dict[str, Any]:
     options = {name: options[name] for name in (*order.split(), *options)}
     for name, refuse in CHECKS.items():
         if name in options:
+            if isinstance(options[name], str):
+                raise TypeError(
+                    f"{name}: expected a number, got the text {options[name]!r} (YAML reads 1e-3 so: write 1.0e-3)"
+                )
             refuse(options[name])
     if options.get("fused"):
         if options.get("differentiable"):

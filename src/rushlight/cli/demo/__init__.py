@@ -11,7 +11,8 @@ from rushlight.cli.demo.chart import draw
 from rushlight.cli.demo.progress import Progress
 from rushlight.cli.demo.table import render
 from rushlight.cli.demo.ways import MOST_STEPS, WAYS, run
-from rushlight.cli.parsers import Parser
+from rushlight.cli.parsers import Parser, count
+from rushlight.cli.record import unwritable
 
 __all__ = ["main"]
 
@@ -30,6 +31,10 @@ Four passes take less than two minutes on two cores.
 def main(argv: Sequence[str]) -> int:
     """Run the demo; exit status 0 if every run trained and the losses agree."""
     options = _parser().parse_args(argv)
+    refused = unwritable(options.output) or unwritable(options.json)
+    if refused is not None:
+        print(f"rushlight demo: {refused}", file=sys.stderr)
+        return 2
     print(PROMISE.format(passes=_told(options.epochs, options.steps)), flush=True)
     results = []
     for way in WAYS:
@@ -50,13 +55,6 @@ def _told(epochs: int, steps: int) -> str:
     return part + ("a pass" if epochs == 1 else f"{epochs} passes")
 
 
-def _count(text: str) -> int:
-    """A number of passes or steps; ArgumentTypeError for what is none."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a number from 1, got {text!r}")
-    return int(text)
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="rushlight demo",
@@ -65,9 +63,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("-o", "--output", default="rushlight-demo.svg", metavar="FILE", help="the chart (%(default)s)")
     parser.add_argument("--json", metavar="FILE", help="write the figures there too")
-    parser.add_argument("--epochs", type=_count, default=4, metavar="N", help="passes over the data (%(default)s)")
+    parser.add_argument("--epochs", type=count, default=4, metavar="N", help="passes over the data (%(default)s)")
     parser.add_argument(
-        "--steps", type=_count, default=MOST_STEPS, metavar="N", help="at most, in a pass (%(default)s: all)"
+        "--steps", type=count, default=MOST_STEPS, metavar="N", help="at most, in a pass (%(default)s: all)"
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of weights, split and order (%(default)s)")
     return parser

@@ -77,8 +77,8 @@ class Lines:
         """Write a sample."""
         kinds = ", ".join(f"{name.replace('_', ' ')} {size(n)}" for name, n in list(sample["categories"].items())[:3])
         line = next(iter(sample["lines"]), "")
-        where = f"; most by {os.path.basename(line)}" if line else ""
-        print(f"watch {headline(sample)}; {kinds}{where}", file=self.stream, flush=True)
+        parts = [f"watch {headline(sample)}", kinds, line and f"most by {os.path.basename(line)}"]
+        print("; ".join(filter(None, parts)), file=self.stream, flush=True)
 
     def say(self, text: str) -> None:
         """Write what the program wrote."""

@@ -49,7 +49,8 @@ def checked(target: Array, classes: int, ignore_index: int) -> tuple[Any, Any]:
     safe = np.where(ignored, 0, target)
     if safe.size and (safe.min() < 0 or safe.max() >= classes):
         bad = safe.min() if safe.min() < 0 else safe.max()
-        raise IndexError(f"Target {bad} is out of bounds: expected [0, {classes}) or ignore_index={ignore_index}")
+        error = IndexError(f"Target {bad} is out of bounds: expected [0, {classes}) or ignore_index={ignore_index}")
+        raise explained(error, "targets-of-cross-entropy")
     return safe, ignored
 
 
@@ -150,7 +151,10 @@ def check_target(name: str, shape: Any, target: Any, weight: Tensor | None) -> N
         )
     wanted = [shape[0], *shape[2:]] if len(shape) > 1 else have[:1]
     if (len(shape) == 2 and len(have) != 1) or (len(shape) == 1 and len(have) > 1):
-        raise RuntimeError(f"{name}: 0D or 1D target tensor expected, multi-target not supported, got {have}")
+        raise explained(
+            RuntimeError(f"{name}: 0D or 1D target tensor expected, multi-target not supported, got {have}"),
+            "targets-of-cross-entropy",
+        )
     if have != wanted:
         raise RuntimeError(f"{name}: Expected target size {wanted}, got {have}")
     if len(shape) == 1 and have not in ([], [1]):

@@ -159,7 +159,9 @@ def tolist(self: Tensor) -> Any:
 def only(self: Tensor) -> complex:
     """As `item`, for Python's conversions, which raise ValueError."""
     if self._held.size != 1:
-        raise ValueError("only one element tensors can be converted to Python scalars")
+        raise explained(
+            ValueError("only one element tensors can be converted to Python scalars"), "more-than-one-value"
+        )
     return item(self)
 
 

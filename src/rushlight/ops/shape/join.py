@@ -195,7 +195,10 @@ def check_cat(found: list[Any], dim: int) -> None:
     for i, x in enumerate(found):
         shape = raw(x).shape
         if len(shape) != len(first):
-            raise RuntimeError(f"Tensors must have same number of dimensions: got {len(first)} and {len(shape)}")
+            raise explained(
+                RuntimeError(f"Tensors must have same number of dimensions: got {len(first)} and {len(shape)}"),
+                "sizes-to-join",
+            )
         for d, (a, b) in enumerate(zip(first, shape, strict=True)):
             if a != b and d != dim:
                 raise explained(

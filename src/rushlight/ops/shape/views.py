@@ -128,8 +128,8 @@ def permute(input: Tensor, *dims: Any, **named: object) -> Tensor:
     order, ndim = sizes(dims, "permute", "dims"), held(input).ndim
     if len(order) != ndim:
         raise RuntimeError(
-            f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
-            f"ordering of dimensions i.e. input.dim() = {ndim} is not equal to len(dims) = {len(order)}"
+            f"permute(): number of dimensions in the tensor input does not match the length of the desired ordering of "
+            f"dimensions: expected {ndim} dims, one for each dimension, got {len(order)}"
         )
     order = tuple([wrap_dim(d, ndim) for d in order])
     if len(set(order)) != ndim:
