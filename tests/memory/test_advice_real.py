@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from typing import Any
 
+import numpy as np
 import pytest
 
 import rushlight as torch
@@ -125,3 +126,36 @@ def test_a_real_recording_goes_through_a_file(tmp_path: Any) -> None:
     found = memory.validate(memory.load_snapshot(tmp_path / "a.pickle"))
     assert abs(found.peak - recording.peak()[0]) <= 1
     assert memory.load(tmp_path / "a.pickle").peak() == recording.peak()
+
+
+def cut_from(images: int, batch: int) -> Recording:
+    """Steps on batches that are cut from a data set."""
+    gc.collect()
+    memory.record_history()
+    data = torch.from_numpy(np.ones((images, 64), np.float32))
+    model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
+    for step in range(3):
+        rows = torch.arange(step * batch, (step + 1) * batch)
+        model(data[rows]).square().mean().backward()
+        model.zero_grad()
+    memory.record_history(None)
+    return memory.recording()
+
+
+@pytest.mark.parametrize("images", [8000, 60_000])
+def test_half_a_batch_leaves_the_data_set_as_large_as_it_is(images: int) -> None:
+    whole, half = cut_from(images, 2000), cut_from(images, 1000)
+    really = whole.peak()[0] - half.peak()[0]
+    told = sum(advice.saves for advice in memory.advise(whole, worth=0) if advice.name == "batch")
+    assert 0.9 * really <= told <= 1.1 * really
+
+
+def test_where_data_is_prepared_a_batch_tells_nothing() -> None:
+    gc.collect()
+    memory.record_history()
+    data = torch.from_numpy(np.ones((50_000, 64), np.uint8)).double().float()
+    model = nn.Linear(64, 10)
+    for step in range(3):
+        model(data[step * 100 : (step + 1) * 100]).square().mean().backward()
+    memory.record_history(None)
+    assert "batch" not in [advice.name for advice in memory.advise(memory.recording(), worth=0)]

@@ -658,3 +658,8 @@ def test_a_result_that_was_changed_and_forgotten_is_refused_inside_a_budget_too(
             loss = torch.randn(40, 300, requires_grad=True).sigmoid().mul_(3).sum()
         with pytest.raises(RuntimeError, match="modified by an inplace operation"):
             loss.backward()
+
+
+def test_what_cannot_run_inside_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"stores.recompute: expected a module or a function to run inside, got Tensor"):
+        stores.recompute()(torch.ones(2))

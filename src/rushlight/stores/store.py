@@ -114,7 +114,10 @@ class Store:
         return "; ".join(filter(None, parts)) or "no operator saved a tensor for backward inside"
 
     def __call__(self, target: Any) -> Any:
-        """`wrap` of a module; of a function, the function that runs inside."""
+        """`wrap` of a module; of a function, the function that runs inside.  Raises TypeError for anything else."""
+        if not callable(target):
+            raise TypeError(f"stores.{self.kind}: expected a module or a function to run inside, got {type(target).__name__}; "
+                            f"what runs in a block is inside too: `with stores.{self.kind}(...):`")  # fmt: skip
         return self.wrap(target) if hasattr(target, "_modules") else decorate(target, lambda: self)
 
     def wrap(self, module: Any) -> Any:

@@ -374,7 +374,7 @@ def half_the_batch(run: Run) -> Applied | None:
     """Inputs and activations are half as large, and temporaries of a pass that are not as large as a parameter."""
     birth, death = run.lives
     blocks = run.of(ACTIVATION, INPUT)
-    blocks = blocks[birth[blocks] >= 0]
+    blocks = of_batches(run, blocks[birth[blocks] >= 0])
     fixed = np.unique(run.size[run.of(PARAMETER, GRADIENT, OPTIMIZER_STATE)])
     passing = run.of(TEMPORARY, DETAIL)
     passing = passing[np.isin(run.phase_of(birth[passing]), ("forward", "backward"))]
@@ -382,7 +382,21 @@ def half_the_batch(run: Run) -> Applied | None:
     both = np.concatenate([blocks, passing])
     if not len(blocks):
         return None
-    return Applied(changes(both, birth[both], death[both], run.size[both] // 2), at_peak(run, both))
+    start = np.maximum(birth[both], run.steps[0] if run.steps else 0)  # before, data may be prepared as a whole
+    return Applied(changes(both, start, death[both], run.size[both] // 2), at_peak(run, both))
+
+
+def of_batches(run: Run, blocks: np.ndarray) -> np.ndarray:
+    """Those that may be of a batch: neither gone before the first forward, nor a data set that batches are cut from."""
+    steps = np.array(run.steps, np.int64)
+    if not len(steps):
+        return blocks
+    birth, death = (moments[blocks] for moments in run.lives)
+    given = run.became(INPUT)[blocks]
+    outside = (given < run.end) & ~np.isin(run.phase_of(given), ("forward", "backward"))
+    several = np.searchsorted(steps, death) - np.searchsorted(steps, birth) > 1
+    found: np.ndarray = blocks[(death > steps[0]) & ~(outside & several)]
+    return found
 
 
 def accumulated_halves(run: Run) -> Applied | None:
