@@ -27,6 +27,7 @@ if __name__ == "__main__":
 @pytest.fixture(autouse=True)
 def _torch_is_not_resolved_afterwards(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(sys, "argv", list(sys.argv))
     monkeypatch.setattr(devices, "instead_of_cuda", devices.instead_of_cuda)
     aside = {name: sys.modules.pop(name) for name in list(sys.modules) if imports.real_name(name)}
     yield

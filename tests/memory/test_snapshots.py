@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from tests.memory import synthetic
 
+import rushlight
 from rushlight import memory
 from rushlight.memory.recordings import columns, replay
 from rushlight.memory.recordings.recording import CATEGORIES, MARK, PHASE, PHASES, Recording
@@ -232,6 +233,19 @@ def test_devices(tmp_path: Path) -> None:
     assert memory.from_snapshot(snapshot, "host").peak()[0] == 7
     with pytest.raises(SnapshotError, match=r"device 5 is not in it; it has \[0, 1\]"):
         memory.from_snapshot(snapshot, 5)
+
+
+def test_a_file_of_ours_has_the_device_that_it_says(tmp_path: Path) -> None:
+    memory.record_history()
+    kept = rushlight.ones(1000)
+    memory.record_history(None)
+    path = tmp_path / "s.pickle"
+    memory.save(memory.recording(), path)
+    del kept
+    assert memory.load(path).peak() == memory.load(path, "cpu").peak() == memory.load(path, 0).peak()
+    for device in (1, "host", "cuda:0"):
+        with pytest.raises(SnapshotError, match=r"s.pickle: device .* is not in it; it has 'cpu' alone"):
+            memory.load(path, device)
 
 
 def test_annotations_are_phases_and_marks() -> None:

@@ -226,7 +226,7 @@ def load(path: str | os.PathLike[str], device: int | str | None = None) -> Recor
     data = _bytes(path)
     text = plain_pickles.first_item(data, KEY) if data.endswith(b".") else None
     if text is not None:
-        return _ours(text, str(path))
+        return _ours(text, str(path), device)
     return from_snapshot(_parsed(data, str(path)), device, str(path))
 
 
@@ -264,11 +264,15 @@ def _kind(data: bytes, name: str) -> str:
     return found and f" (it looks like {found})"
 
 
-def _ours(text: str, name: str) -> Recording:
+def _ours(text: str, name: str, device: int | str | None) -> Recording:
     try:
-        return columns.unpack(text)
+        found = columns.unpack(text)
     except columns.ColumnsError as error:
         raise SnapshotError(f"{name}: {error}") from None
+    number = found.device.rpartition(":")[2]
+    if device is not None and str(device) not in (found.device, number if number.isdigit() else "0"):
+        raise SnapshotError(f"{name}: device {device!r} is not in it; it has {found.device!r} alone")
+    return found
 
 
 def from_snapshot(snapshot: object, device: int | str | None = None, name: str = "snapshot") -> Recording:
@@ -284,7 +288,7 @@ def from_snapshot(snapshot: object, device: int | str | None = None, name: str =
     from rushlight.memory.snapshots import pytorch_files
 
     if isinstance(snapshot, dict) and isinstance(snapshot.get(KEY), str):
-        return _ours(snapshot[KEY], name)
+        return _ours(snapshot[KEY], name, device)
     try:
         return pytorch_files.read(snapshot, device)
     except pytorch_files.ForeignError as error:
