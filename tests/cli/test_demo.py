@@ -1,7 +1,13 @@
 """The demo: its parts, and a short run of the whole."""
 
+import contextlib
 import json
 import mmap
+import os
+import pty
+import signal
+import subprocess
+import sys
 import xml.etree.ElementTree
 from pathlib import Path
 
@@ -127,3 +133,23 @@ def test_without_a_terminal_a_line_comes_for_each_tenth_and_after_four_seconds(
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].split() == ["Adam", "0", "%"] and lines[-1].split()[1:3] == ["100", "%"]
     assert 1 + 5 + 38 <= len(lines) <= 1 + 5 + 40  # five tenths, then every second step
+
+
+def test_ctrl_c_ends_a_training_in_silence(tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    program = [sys.executable, "-c", "from rushlight_command import main; raise SystemExit(main())", "demo"]
+    process = subprocess.Popen(
+        program, cwd=tmp_path, stdin=theirs, stdout=theirs, stderr=theirs, process_group=0,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
+    os.close(theirs)
+    said = b""
+    while b"loss" not in said:  # the first way has begun
+        said += os.read(ours, 1 << 16)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    with contextlib.suppress(OSError):
+        while found := os.read(ours, 1 << 16):
+            said += found
+    os.close(ours)
+    assert process.wait(60) == 130
+    assert b"rushlight: interrupted" in said and b"Traceback" not in said

@@ -1,10 +1,11 @@
 """The three ways of training, and starting each in a process of its own."""
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 __all__ = ["MOST_STEPS", "WAYS", "run"]
@@ -28,9 +29,7 @@ def run(way: str, sizes: tuple[int, int, int], on_step: Callable[[int, int, floa
 
     ``on_step(step, steps, loss)`` is called as the steps are done.  Raises RuntimeError if the process fails.
     """
-    command = [sys.executable, "-m", "rushlight.cli.demo.training", way, *map(str, sizes)]
-    environment = {**EXACT, **os.environ}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+    with training(way, sizes) as process:
         assert process.stdout is not None
         result: dict[str, Any] | None = None
         for line in process.stdout:
@@ -42,3 +41,16 @@ def run(way: str, sizes: tuple[int, int, int], on_step: Callable[[int, int, floa
     if process.returncode or result is None:
         raise RuntimeError(f"rushlight demo: the run {WAYS[way]!r} ended with exit status {process.returncode}")
     return {"way": way, "name": WAYS[way], **result}
+
+
+@contextlib.contextmanager
+def training(way: str, sizes: tuple[int, int, int]) -> Iterator[subprocess.Popen[str]]:
+    """The process that trains; in a group of its own, so that Ctrl-C ends it in silence, through this one."""
+    command = [sys.executable, "-m", "rushlight.cli.demo.training", way, *map(str, sizes)]
+    environment = {**EXACT, **os.environ}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, process_group=0) as process:
+        try:
+            yield process
+        except BaseException:
+            process.kill()
+            raise
