@@ -381,3 +381,16 @@ def test_smoothing_over_many_classes_is_added_up_in_more_than_16_bits(dtype: tor
         (plain,) = torch.autograd.grad(loss(), x)
         (recorded,) = torch.autograd.grad(loss(), x, create_graph=True)  # by the formula that has a gradient itself
         assert (plain - recorded).abs().max() <= 0.01 * plain.abs().max()
+
+
+@pytest.mark.parametrize("dim", [1, 2, 0])
+def test_gradients_of_cosine_similarity_are_made_of_some_rows_at_a_time(dim: int) -> None:
+    torch.manual_seed(0)
+    x, y = (torch.randn(200, 50, 90, requires_grad=True) for _ in "xy")
+    similarity = F.cosine_similarity(x, y, dim)
+    g = torch.randn(*similarity.shape)
+    found = torch.autograd.grad(similarity, (x, y), g, retain_graph=True)
+    by_tensors = torch.autograd.grad(similarity, (x, y), g, create_graph=True)  # of all at once
+    assert all(torch.allclose(a, b, rtol=1e-6, atol=1e-7) for a, b in zip(found, by_tensors, strict=True))
+    if dim:
+        assert peak_bytes(lambda: torch.autograd.grad(similarity, (x, y), g, retain_graph=True)) < 2.6 * x.nbytes

@@ -41,6 +41,8 @@ def running(ufunc: np.ufunc, x: Array, dim: int, reverse: bool = False) -> Array
     (*) -> (*)
     """
     name = _KERNELS.get(ufunc)
+    if name and is_half(x.dtype) and not dense(x) and x.ndim and not dim % x.ndim:
+        x = contiguous(x)  # which takes less than float32 copies
     table = rows_of(x.dtype) if name and x.ndim and x.size and (dense(x) or dim % x.ndim) else None
     if table is None:
         if is_half(x.dtype):

@@ -15,9 +15,9 @@ from rushlight.dispatch.named import linalg
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.operands import check_tensor, one_number
 from rushlight.dispatch.registry import NAMESPACES, function, op
-from rushlight.dispatch.rules import of_laid_out
-from rushlight.kernels.dispatch import up
-from rushlight.ops.elementwise.floats import as_numbers, widened
+from rushlight.dispatch.rules import Making, of_laid_out
+from rushlight.kernels.dispatch import BLOCK, up
+from rushlight.ops.elementwise.floats import as_numbers, wide, widened
 from rushlight.ops.reduce.norms import euclidean
 from rushlight.ops.reduce.sums import fold_of
 from rushlight.tensor import Tensor
@@ -45,8 +45,35 @@ def _(x1: Array, dim: int) -> list[shapes.Made]:
     return [shapes.reduced(x1, dim, False)]
 
 
-@cosine_op.grad("x1", "x2")
-def _(
+def _cosine_raw(g: Array, x1: Array, x2: Array, dim: int, eps: float, needs: tuple[bool, ...]) -> tuple[Any, ...]:
+    """As the formula below, of some rows at a time where the sums are within them."""
+    some = _rows_of_cosine(x1, dim)
+    if some >= len(x1) or x1.dtype != x2.dtype:
+        return tuple(_cosine_slopes(g, x1, x2, dim, eps, needs))
+    made = [np.empty(x1.shape, x1.dtype) if need else None for need in needs]
+    for at in (slice(i, i + some) for i in range(0, len(x1), some)):
+        for whole, part in zip(made, _cosine_slopes(g[at], x1[at], x2[at], dim, eps, needs), strict=True):
+            if whole is not None:
+                whole[at] = part
+    return tuple(made)
+
+
+def _rows_of_cosine(x: Array, dim: int) -> int:
+    return len(x) if dim == 0 else max(BLOCK * len(x) // max(x.size, 1), 1)
+
+
+def _bytes_of_cosine(x1: Array, x2: Array, dim: int, needs: tuple[bool, ...], make: Making) -> list[Any]:
+    """The gradients, and what the formula makes of some rows."""
+    some = min(_rows_of_cosine(x1, dim), len(x1))
+    whole = some == len(x1) or x1.dtype != x2.dtype
+    made = [make.gradient(i) if need else None for i, need in enumerate(needs)]
+    each = x1.size // max(len(x1), 1) * (len(x1) if whole else some)
+    make.work(each * wide(x1.dtype).itemsize * (3 if whole and x1.itemsize > 2 else 6))
+    return made
+
+
+@cosine_op.grad("x1", "x2", raw=_cosine_raw, shapes=_bytes_of_cosine)
+def _cosine_slopes(
     g: Array | Tensor, x1: Array | Tensor, x2: Array | Tensor, dim: int, eps: float, needs: tuple[bool, ...]
 ) -> tuple[Any, ...]:
     g, x1, x2 = widened(g, as_numbers(x1, g), as_numbers(x2, g))
