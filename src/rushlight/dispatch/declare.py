@@ -93,6 +93,9 @@ class Op:
     steady: bool = (
         False  # whether its gradient stays what it is where its first input is changed afterwards, as in PyTorch
     )
+    steady_out: bool = (
+        False  # the same of its result: its nodes keep a mask of it (see `gates`), or a copy, when it is to change
+    )
     saver: Any = None  # (node, inputs, wanted, result): saves inputs in a way of its own, where they may be
     order: Any = None  # the order in which gradients are handed on, as positions of inputs, where it is not theirs
     by_memory: bool = False  # whether it goes by places in memory rather than in its input
@@ -386,7 +389,7 @@ class Op:
     def node_subclass(self, base: type[N]) -> type[N]:
         """A subclass of `base` that bears the name of this operator's nodes."""
         words = "".join(w[:1].upper() + w[1:] for w in self.shown.split("_"))
-        return type(f"{words}Backward0", (base,), {"__slots__": ()})
+        return type(f"{words}Backward0", (base,), {"__slots__": (), "steady_out": self.steady_out})
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Arguments as (tensors, statics) in the order of the signature.  Raises TypeError as Python does."""

@@ -44,6 +44,7 @@ def written_at_once(op: Op, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -
     x = arrays[0]
     if (x.dtype is not F32 and x.dtype is not F64 and not (op.half is None and x.dtype in HALVES)) or 0 in x.strides:
         return False
+    inplace.keep_result(target)
     if op.aux and op.planes:
         unkept(op.into, *arrays, *statics)
     else:
@@ -78,6 +79,8 @@ def changed_at_once(op: Op, ufunc: str, target: Tensor, other: Any) -> bool:
             node = recorded(op, target, other, y)
             if node is None:
                 return False
+    if node is None:
+        inplace.keep_result(target)
     try:
         (op.large if op.large is not None and x.nbytes >= LARGE else getattr(backend, ufunc))(x, by, out=x)
     except ValueError:  # the sizes do not fit: the general path raises

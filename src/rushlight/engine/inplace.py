@@ -33,6 +33,7 @@ def check(tensor: Tensor, requires_grad: bool) -> None:
         refuse_inference(tensor)
     if dependents:
         settle(tensor._held)
+    keep_result(tensor)
     if not modes.grad:
         return
     needs, view = tensor.requires_grad, tensor._view
@@ -56,6 +57,13 @@ def check(tensor: Tensor, requires_grad: bool) -> None:
         raise explained(
             RuntimeError("a leaf Variable that requires grad is being used in an in-place operation."), "leaf-in-place"
         )
+
+
+def keep_result(tensor: Tensor) -> None:
+    """Have the node that made a tensor, which is about to change, keep what it needs of it, where PyTorch's keeps its input instead."""
+    result = tensor if tensor._view is None else tensor._view.base
+    if result._edge is not None and result._edge.steady_out:
+        result._edge.keep_result(result)
 
 
 def tell_of_operands(target: Tensor, flat: Sequence[Any]) -> None:

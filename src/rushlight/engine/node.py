@@ -59,12 +59,16 @@ class Node:
     nr = 0
     runs_without_grad = False  # whether it runs even when no gradient arrived
     severed = False  # whether it stands for a history that is not there
+    steady_out = False  # whether its gradient stays what it is where its result is changed afterwards: `keep_result` sees to that
     leaf_like = False  # whether its output is a leaf to the user: the input of a function transformation
 
     @property
     def node(self) -> Node:
         """The node of this edge."""
         return self
+
+    def keep_result(self, result: Tensor) -> None:
+        """The result is about to change: keep what the gradient asks of it as it is."""
 
     def run(self, g: Any, wanted: int) -> Sequence[Any]:
         """Gradients of the inputs as arrays, one per edge or None; `g` an array, or a list for several outputs."""
@@ -199,6 +203,7 @@ class Port:
     """One output of a node that has several."""
 
     __slots__ = ("node", "nr")
+    steady_out = False
 
     def __init__(self, node: Node, nr: int):
         self.node, self.nr = node, nr

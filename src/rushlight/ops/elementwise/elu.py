@@ -39,6 +39,7 @@ def _elu_into(x: Array, alpha: float, scale: float, input_scale: float) -> None:
     repeatable=True,
     batch=families.targeted,
     pointwise=True,
+    steady_out=True,
 )
 def elu_op(input: Array, alpha: float, scale: float, input_scale: float) -> Array:
     """scale * input where over 0, else scale * alpha * (e^(input_scale * input) - 1), alpha >= 0.  (*) -> (*)"""

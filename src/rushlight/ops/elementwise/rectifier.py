@@ -207,6 +207,7 @@ def _leaky(x: Array, slope: float, out: Array | None = None) -> Array:
     over=True,
     pointwise=True,
     gates=lambda x, slope: np.greater(x, 0),
+    steady_out=True,
 )
 def leaky_relu_op(input: Array, negative_slope: float) -> Array:
     """input where over 0, else negative_slope * input, of a slope >= 0.  (*) -> (*)"""
@@ -376,6 +377,7 @@ publish_inplace("rrelu_", rrelu_, "", F)
     over=True,
     pointwise=True,
     gates=lambda x, low, high: _within(x, rounded(low, x), rounded(high, x)),
+    steady_out=True,
 )
 def hardtanh_op(input: Array, min_val: float, max_val: float) -> Array:
     """input limited to [min_val, max_val].  (*) -> (*)"""
@@ -437,7 +439,7 @@ def _sixth(g: Array | Tensor, out: Array | Tensor) -> object:
 
 
 @elementwise(aten_gradient="hardsigmoid_backward(g, input)", ns=None, half=None, promote=None, grads={"input": _sixth},
-             gates=lambda x: strictly.op.forward(x, 0.0, 1.0))  # fmt: skip
+             gates=lambda x: strictly.op.forward(x, 0.0, 1.0), steady_out=True)  # fmt: skip
 def hardsigmoid_op(input: Array) -> Array:
     """min(max(input + 3, 0), 6) / 6.  (*) -> (*)"""
     require(is_float(input.dtype), "hardsigmoid", input)
@@ -543,6 +545,7 @@ def _not_0(x: Array, *limit: float) -> Array:
     pointwise=True,
     same_out=True,
     gates=_not_0,
+    steady_out=True,
 )
 def hardshrink(input: Array, lambd: float = 0.5) -> Array:
     """input where outside [-lambd, lambd], else 0.  (*) -> (*)"""
@@ -574,6 +577,7 @@ NAMESPACES[F]["hardshrink"] = hardshrink
     batch=families.targeted,
     pointwise=True,
     gates=_not_0,
+    steady_out=True,
 )
 def softshrink_op(input: Array, lambd: float) -> Array:
     """input moved towards 0 by `lambd`, 0 in between.  (*) -> (*)"""
