@@ -31,8 +31,6 @@ else:
 class _Leaf:
     """The edge of a tensor that requires grad and was computed by nothing: gradients gather in its `.grad`."""
 
-    steady_out = False  # see `Node`
-
     def __repr__(self) -> str:
         return "LEAF"
 

@@ -62,8 +62,9 @@ def check(tensor: Tensor, requires_grad: bool) -> None:
 def keep_result(tensor: Tensor) -> None:
     """Have the node that made a tensor, which is about to change, keep what it needs of it, where PyTorch's keeps its input instead."""
     result = tensor if tensor._view is None else tensor._view.base
-    if result._edge is not None and result._edge.steady_out:
-        result._edge.keep_result(result)
+    edge = result._edge
+    if edge is not None and getattr(edge, "steady_out", False):  # a leaf that hooks unpacked is its own edge
+        edge.keep_result(result)
 
 
 def tell_of_operands(target: Tensor, flat: Sequence[Any]) -> None:

@@ -203,7 +203,6 @@ class Port:
     """One output of a node that has several."""
 
     __slots__ = ("node", "nr")
-    steady_out = False
 
     def __init__(self, node: Node, nr: int):
         self.node, self.nr = node, nr
