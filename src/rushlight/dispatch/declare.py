@@ -93,9 +93,8 @@ class Op:
     steady: bool = (
         False  # whether its gradient stays what it is where its first input is changed afterwards, as in PyTorch
     )
-    steady_out: bool = (
-        False  # the same of its result: its nodes keep a mask of it (see `gates`), or a copy, when it is to change
-    )
+    # The same of its result: its nodes keep a mask of it (see `gates`), or a copy, when it is to change.
+    steady_out: bool = False
     saver: Any = None  # (node, inputs, wanted, result): saves inputs in a way of its own, where they may be
     order: Any = None  # the order in which gradients are handed on, as positions of inputs, where it is not theirs
     by_memory: bool = False  # whether it goes by places in memory rather than in its input

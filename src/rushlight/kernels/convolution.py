@@ -185,9 +185,8 @@ def bytes_of_copies(
     if laid and is_half(dtype):
         shapes = (*map(tuple, (x, w, out)), groups, *map(tuple, (stride, padding, dilation)))
         if _plan_of_pairs(adjoint, dtype, *shapes)[0] is None:
-            return sum(
-                2 * a.nbytes for a in laid if gapless(a)
-            )  # of the others, the float32 ones that there are anyway
+            # What has gaps has none any more in float32, as it is there anyway.
+            return sum(2 * a.nbytes for a in laid if gapless(a))
     return sum(a.nbytes for a in laid)
 
 
@@ -303,7 +302,6 @@ def _weight_of_halves(g: Array, x: Array, shape: tuple[int, ...], geometry: Any,
         w = np.empty(shape, g.dtype)
         if kernels.conv_weight(_bits(g), _bits(x), w.view(np.uint16), windows):
             return w
-        del (
-            w
-        )  # what is infinite or NaN in an image met zeros between two rows of `g`, too: the sums are made without them
+        # What is infinite or NaN in an image met zeros between two rows of `g`, too: the sums are made without them.
+        del w
     return rounded(conv_weight(widened(g), widened(x), shape, stride, padding, dilation, groups), g.dtype)

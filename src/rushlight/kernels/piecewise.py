@@ -329,9 +329,8 @@ def _fits(out: Array, like: Array) -> bool:
 
 def _given(mask: Array, a: Array, b: Array, shape: tuple[int, ...]) -> tuple[Array, Array, Array] | None:
     """The mask as it repeats, and elements for all places or one for all; None where some lie in no such way."""
-    a, b = (
-        x if any(x.strides) else np.asarray(x[(0,) * x.ndim]) for x in (a, b)
-    )  # one number everywhere, as in the gradient of a sum
+    # Of one number everywhere, as in the gradient of a sum, that number.
+    a, b = (x if any(x.strides) else np.asarray(x[(0,) * x.ndim]) for x in (a, b))
     for x in (a, b):
         if not x.flags.aligned or (x.size != 1 and (x.shape != shape or not x.flags.c_contiguous)):
             return None
