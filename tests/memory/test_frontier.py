@@ -461,13 +461,14 @@ def test_a_way_that_trains_something_else_is_not_taken() -> None:
 @counted
 def test_a_program_that_clips_may_have_its_optimizer_in_backward(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scripts, "machine", lambda: HERE)
+    held = memory.current()  # by other tests
     found = scripts.frontier_of(partial(clips, 0.5))
     fused = {point.name: point for point in found.points if "in_backward" in point.code}
     assert "optimizer in backward, recompute what is cheap" in fused and not any(
         "clipping" in x for x in found.failed.values()
     )
     assert fused["optimizer in backward"].code == "optim.in_backward(optimizer, clip_grad_norm=0.5)"
-    assert fused["optimizer in backward"].peak < 0.85 * found.plain.peak
+    assert fused["optimizer in backward"].peak - held < 0.85 * (found.plain.peak - held)
     assert "clip_grad_norm=0.5); with memory.budget(" in found.least.code
     for point in fused.values():
         way = scripts.way_of(point)
