@@ -195,6 +195,15 @@ def reset_peak() -> None:
     library().reset_peak()
 
 
+def peak_since() -> int:
+    """The most bytes in use at once since this was asked last, or since the peak was reset: `totals` tells of all that time."""
+    global _former
+    found = _counted().peak
+    _former = max(_former, found)
+    library().reset_peak()
+    return found
+
+
 def taken(fn: Callable[[], Any], tell: Callable[[Any], R]) -> tuple[R, int]:
     """What `tell` says of what `fn` returns, and the most bytes that were in use at once while that ran beyond those before.
 
@@ -203,13 +212,13 @@ def taken(fn: Callable[[], Any], tell: Callable[[Any], R]) -> tuple[R, int]:
     """
     global _former
     before, result = totals(), None
-    library().reset_peak()
+    reset_peak()
     try:
         result = fn()
-        most = _counted().peak - before.bytes
+        most = totals().peak - before.bytes
         return tell(result), most
     finally:
-        result, _former = None, max(_former, before.peak)
+        result, _former = None, before.peak
         library().reset_peak()
 
 

@@ -19,6 +19,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from time import perf_counter
 from typing import Any
 
@@ -53,6 +54,11 @@ class Slot:
         self.spoiled = False  # whether it was changed before it was written
         self.reserved = False  # whether it counts among the bytes read ahead: from the request on
         self.fresh = True  # whether it counts among the bytes by which the file will grow
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the whole array is in memory."""
+        return self.array is not None or self.ahead is not None
 
 
 class Piece:
@@ -104,7 +110,7 @@ class Piece:
     @property
     def in_memory(self) -> bool:
         """Whether `get` would not wait for the disk."""
-        return self.slot.array is not None or self.slot.ahead is not None
+        return self.slot.in_memory
 
     @property
     def takes_memory(self) -> bool:
@@ -170,6 +176,9 @@ class Spill:
         self.workers = self.idle = 0
         self.counts = dict.fromkeys(("put", "written", "read", "from_memory", "read_ahead", "failed"), 0)
         self.waited = self.writing = self.reading = 0.0  # seconds
+        self.moving: Callable[[], AbstractContextManager[None]] = (
+            nullcontext  # in which memory of a piece comes or goes
+        )
         self.lock: Any = threading.RLock()
         self.turn = threading.Condition(self.lock)
         spills.add(self)
@@ -227,6 +236,13 @@ class Spill:
             self.limit = bytes_of(limit)
             self._shed(0)
             self.turn.notify_all()
+
+    @property
+    def unwanted(self) -> int:
+        """Bytes in memory of arrays that nobody can ask for any more: freed, and not released yet."""
+        with self.turn:
+            slots = {*self.dead, *(slot for slot in self.active if slot.dead)}
+            return sum(int(slot.nbytes) for slot in slots if slot.in_memory or slot.into is not None)
 
     def hold(self, count: int) -> None:
         """Count this many bytes, which the caller holds of what it got, among those that were read ahead."""
@@ -303,7 +319,9 @@ class Spill:
 
     def _forget(self, slot: Slot) -> None:
         """Drop what was read ahead, or the request."""
-        slot.ahead = None
+        if slot.ahead is not None:
+            with self.moving():
+                slot.ahead = None
         if slot.reserved:
             slot.reserved = slot.reading = False
             self.ahead -= slot.nbytes
@@ -330,11 +348,11 @@ class Spill:
         """Release the extent and the memory of a freed slot, unless a thread is at it: that one will."""
         if slot.state == QUEUED:
             self.queued -= slot.nbytes
-            slot.array, slot.guard, slot.state = None, None, WRITTEN
+            self._drop(slot, WRITTEN)
             self.writes.remove(slot)
         if slot.state == KEPT and slot.array is not None:
             self.kept -= slot.nbytes
-            slot.array = slot.guard = None
+            self._drop(slot, KEPT)
         if slot.ahead is not None:
             self.aheads.remove(slot)
             self._forget(slot)
@@ -344,6 +362,11 @@ class Spill:
         if slot.busy == 0 and slot not in self.active:
             self._give_back(slot)
         self.turn.notify_all()
+
+    def _drop(self, slot: Slot, state: int) -> None:
+        """Give up what was to be written."""
+        with self.moving():
+            slot.array, slot.guard, slot.state = None, None, state
 
     def _give_back(self, slot: Slot) -> None:
         """Release the extent, once."""
@@ -460,10 +483,11 @@ class Spill:
         except BaseException as error:
             failure = error
         with self.turn:
+            if failure is None:
+                self._drop(slot, WRITTEN)
             self.active.discard(slot)
             self.queued -= slot.nbytes
             if failure is None:
-                slot.state, slot.array, slot.guard = WRITTEN, None, None
                 self.counts["written"] += slot.nbytes
                 self.writing += perf_counter() - start
                 if slot.fresh:
@@ -488,19 +512,21 @@ class Spill:
         data = None
         try:
             with self.turn:  # who holds the lock knows which memory is in use for what
-                slot.into = np.empty(*slot.like)
+                with self.moving():
+                    slot.into = np.empty(*slot.like)
             data = self._read(slot, slot.into)
         except (StoreError, MemoryError):
             pass
         with self.turn:
-            self.active.discard(slot)
-            slot.into = None
             slot.reading = False
             if data is None or slot.dead:
+                with self.moving():
+                    slot.into = data = None
                 self._forget(slot)
             else:
-                slot.ahead = data
+                slot.ahead, slot.into = data, None
                 self.aheads.append(slot)
+            self.active.discard(slot)
             if slot.dead:
                 self._bury(slot)
             self.turn.notify_all()

@@ -15,6 +15,7 @@ import numpy as np
 from rushlight.basics.references import untraced
 from rushlight.basics.state import modes
 from rushlight.dispatch.keeping.steady import let_go
+from rushlight.engine.saved import Packed
 from rushlight.storage import Storage, is_exposed, settle
 from rushlight.tensor import LEAF, Tensor, ViewInfo, wrap
 
@@ -30,15 +31,31 @@ def spare(node: OpNode, i: int) -> Array | None:
 
     C-contiguous, of the input's shape and dtype.  Who asks has not fetched the input yet.
     """
-    tensor, run = node.saved[i], modes.run
-    if tensor.__class__ is not Tensor or tensor._held.nbytes < LARGE or run is None:
+    run = modes.run
+    if run is None or run.keep or run.create or run.dry or not all(level.dry for level in modes.levels):
         return None
-    if run.keep or run.create or run.dry or not all(level.dry for level in modes.levels):
+    if node.saved[i].__class__ is Packed:
+        return packed_spare(node, i)
+    if node.saved[i].__class__ is not Tensor or node.saved[i]._held.nbytes < LARGE:
         return None
-    del tensor
     if not may_go(node.saved[i]) or holders(node.saved, i) not in ALONE:
         return None
     array: Array = node.saved[i]._held
+    let_go(node)
+    settle(array)
+    return array
+
+
+def packed_spare(node: OpNode, i: int) -> Array | None:
+    """The same of an input that hooks keep which know whether anybody else has its memory, such as those of a budget."""
+    if getrefcount(node.saved[i]) > ALONE_PACKED:
+        return None
+    kept = node.saved[i]
+    if kept.tangents is not None or len(kept.hooks) != 1 or not hasattr(kept.packed, "spare"):
+        return None
+    array: Array | None = kept.packed.spare(LARGE)
+    if array is None or (is_exposed(array) and not modes.levels):
+        return None
     let_go(node)
     settle(array)
     return array
@@ -100,4 +117,10 @@ def _example(shaped: bool, views: int, stored: bool) -> Tensor:
     return made
 
 
-ALONE = _alone()
+@untraced
+def _alone_packed() -> int:
+    saved = [object()]
+    return getrefcount(saved[0])
+
+
+ALONE, ALONE_PACKED = _alone(), _alone_packed()

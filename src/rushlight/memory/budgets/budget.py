@@ -157,6 +157,7 @@ class budget:
         stack.callback(self._end)
 
     def _end(self) -> None:
+        self.pager.note_peak()
         self.ended = allocator.totals().peak, perf_counter() - self.start
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
@@ -201,6 +202,7 @@ class budget:
             raise RuntimeError(
                 "memory.budget: there is nothing to report before it is entered (with memory.budget(...) as b)"
             )
+        pager.note_peak()
         peak, seconds = self.ended or (allocator.totals().peak, perf_counter() - self.start)
         return BudgetReport(self.limit, peak, max(peak, pager.demand), process_memory()[1], dict(pager.moved_out),
                             dict(pager.moved_in), pager.again, seconds, pager.seconds)  # fmt: skip

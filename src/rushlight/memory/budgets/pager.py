@@ -11,6 +11,9 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -61,6 +64,7 @@ class Pager:
 
     def __init__(self, limit: int, spill: Spill, slack: int):
         self.limit, self.spill, self.slack = limit, spill, slack
+        spill.moving = partial(moving, weakref.ref(self))
         self.pages: dict[str, dict[int, Any]] = {kind: {} for kind in KINDS}  # id: weak reference
         self.roots: dict[int, Any] = {}  # id of an array: weak reference to the page of a saved tensor
         self.tensors: dict[int, Any] = {}  # by id: weak references to what was adopted
@@ -148,17 +152,22 @@ class Pager:
 
     def bring(self, page: Any) -> None:
         """Read a page, or compute it again."""
-        piece = page.piece
+        piece, data = page.piece, None
+        self.note_peak()
         self.coming += page.nbytes
         try:
-            page.data = page.read() if piece is not None else page.computed()
-            allocator.library().category(root_of(page.data), CATEGORIES.index(page.kind), 0)
+            data = page.read() if piece is not None else page.computed()
         finally:
-            self.coming -= page.nbytes
+            with self.spill.turn, self.spill.moving():  # no other thread counts it twice
+                self.coming -= page.nbytes
+                if data is not None:
+                    page.data = data
+                    self.count_away(page, -page.nbytes)
+        allocator.library().category(root_of(data), CATEGORIES.index(page.kind), 0)
         if page.waiting:
             waiting, page.waiting = page.waiting, []
-            arrive(page.data, waiting)
-        self.note_away(page, -page.nbytes)
+            arrive(data, waiting)
+        del data
         if page.kind == SAVED:
             self.growing = False
         if piece is None:
@@ -244,6 +253,11 @@ class Pager:
 
     def note_away(self, page: Page, count: int) -> None:
         """Bytes of a page go away, or, less than 0, come back."""
+        with self.spill.moving():
+            self.count_away(page, count)
+
+    def count_away(self, page: Page, count: int) -> None:
+        """The same, where others have noted what there was before."""
         self.away += count
         if page.kind == SAVED:
             self.saved_away += count
@@ -259,8 +273,9 @@ class Pager:
             self.not_ready(page)
             self.roots.pop(id(root_of(page.data)), None)
         page.waiting = leave(page.data)
-        page.data = None
-        self.note_away(page, page.nbytes)
+        with self.spill.turn, self.spill.moving():
+            page.data = None
+            self.count_away(page, page.nbytes)
         return int(page.nbytes)
 
     def outdate(self, page: SavedPage, version: int) -> None:
@@ -309,7 +324,7 @@ class Pager:
     def go_below(self, goal: int) -> bool:
         """Send pages away until no more than `goal` bytes are in use; note how many are, if they cannot be moved."""
         self.asked += 1
-        self.note_demand(self.limit - goal)
+        self.note_peak(self.limit - goal)
         wake = self.wake
         if wake is not None:  # the budget may have ended meanwhile, in another thread
             wake()
@@ -326,19 +341,29 @@ class Pager:
             self.needed, self.growing = self.saved_away, True
         return reached
 
-    def note_demand(self, more: int) -> None:
-        """Note how many bytes there would be now without a limit, `more` among them that are asked for."""
-        with self.spill.turn:  # so that no page begins or ends to move meanwhile
-            demand = used() + more + self.away - self.coming
+    def note_peak(self, more: int = 0) -> bool:
+        """Note the most bytes that there would have been without a limit since what is away changed, or now with `more`; whether it was.
+
+        Destructors come here: where another thread has the lock, which may wait for this one, it is left to the next.
+        """
+        lock = self.spill.lock
+        if self.closed or not lock.acquire(blocking=False):
+            return False
+        try:  # with the lock, so that no page begins or ends to move meanwhile
+            demand = max(allocator.peak_since(), used() + more) + self.away - self.coming
             if demand > self.demand:
                 self.demand = max(self.demand, demand - self.twice())
+            return True
+        finally:
+            lock.release()
 
     def twice(self) -> int:
-        """Bytes that count as away and as in use: of pages on their way to disk, or read ahead."""
-        if not self.spill.memory_now:
+        """Bytes that count as away and as in use, of pages on their way to disk or read ahead, or that nobody needs any more."""
+        spill = self.spill
+        if not (spill.queued or spill.ahead or spill.kept):
             return 0
         pages = (reference() for kind in KINDS for reference in list(self.pages[kind].values()))
-        return sum(page.nbytes for page in pages if page is not None and page.moving)
+        return spill.unwanted + sum(int(page.nbytes) for page in pages if page is not None and page.moving)
 
     def begin(self, *call: Any) -> Any:
         """An operator is called."""
@@ -492,6 +517,17 @@ class Pager:
     def unpack(self, packed: Bare | Kept) -> Any:
         """The tensor again."""
         return packed.tensor() if packed.__class__ in (Kept, Bare) else packed
+
+
+@contextmanager
+def moving(reference: weakref.ref[Pager]) -> Iterator[None]:
+    """Arrays begin or end to be away, or on their way, here: a pager notes how much there was before, and looks anew after."""
+    pager = reference()
+    noted = pager is not None and pager.note_peak()
+    del pager
+    yield
+    if noted:
+        allocator.peak_since()
 
 
 def bare(tensor: Tensor) -> Any:

@@ -192,13 +192,17 @@ class SavedPage(Page):
             self.before_change()
             storage = self.seen()
             self.held = None if storage is None else counter_of(storage)  # also when the memory is forgotten
-            piece, self.piece = self.piece, None
-            if piece is not None:  # what was written is no longer what is saved
-                self.pager.not_ready(self)
-                piece.free()
+            self.forget_piece()
         else:
             self.keep()
         self.again = None
+
+    def forget_piece(self) -> None:
+        """What was written is no longer what is saved."""
+        piece, self.piece = self.piece, None
+        if piece is not None:
+            self.pager.not_ready(self)
+            piece.free()
 
     def went(self, tensor: Tensor, root: Any) -> None:
         """A tensor on this memory was given other memory: who saved it gets what it has then."""
@@ -318,6 +322,20 @@ class Kept:
     def held_by(self) -> tuple[int, ...]:
         """How many hold this, the page, the memory and its storage."""
         return getrefcount(self), getrefcount(self.page), getrefcount(self.page.data), getrefcount(self.page.seen())
+
+    def spare(self, least: int) -> Any:
+        """The whole memory, of so many bytes at least, to be overwritten; None where anybody else may look at it."""
+        page = self.page
+        if getrefcount(page) > HELD or page.nbytes < least or page.seen() is not None or page.held is not None:
+            return None
+        if page.later != page.version or any(reference() is not None for reference in page.users):
+            return None
+        found = self.array()
+        if found.nbytes != page.nbytes or not found.flags.c_contiguous:
+            return None
+        page.forget_piece()  # which may be waiting to be written
+        del found
+        return self.alive() if page.idle else None
 
     @property
     def away(self) -> bool:
