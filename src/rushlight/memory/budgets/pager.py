@@ -331,6 +331,8 @@ class Pager:
         reached = self.reach(goal)
         if not reached:
             self.scan()
+            if wake is not None:
+                wake(again=True)
             reached = self.reach(goal)
             if not reached:
                 least = self.limit + used() - goal

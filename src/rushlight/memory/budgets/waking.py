@@ -48,15 +48,18 @@ class Waking:
         if self.outer or modes.observers:
             self.wake()
 
-    def wake(self) -> None:
-        """Have the pager see all that can be paged, from now on; to be called whenever memory is short."""
+    def wake(self, again: bool = False) -> None:
+        """Have the pager see all that can be paged, from now on; to be called whenever memory is short.
+
+        again: look once more at what was saved: the operator in which the pager woke may have saved without it, when it ended.
+        """
         with self.pager.lock:
             first, self.awake = not self.awake, True
             if first:
                 self.former = heap.exact(True)
                 allocator.library().exact(True)
                 self.pager.adopt_all()
-            if self.watches() or first:
+            if self.watches() or first or again:
                 adopt_saved(self.pager, self.pair)
 
     def watches(self) -> bool:

@@ -223,7 +223,10 @@ class DryRun(Run):
         edge = node.edges[i]
         leaf = isinstance(edge, Tensor)
         like = edge._array if leaf else edge
-        return self.made(like.shape, like.dtype, node.plan.op.name, order, GRADIENT if leaf else TEMPORARY)
+        made = self.made(like.shape, like.dtype, node.plan.op.name, order, GRADIENT if leaf else TEMPORARY)
+        if leaf:
+            self.tally.hold(made)  # it may be one of several to be added up
+        return made
 
     # Gradients on their way -------------------------------------------------------------------------
 
@@ -330,6 +333,7 @@ class DryRun(Run):
         cell[0] = None
         self.tally.add(leaf._grad._array)
         self.tally.categorize(leaf._grad._array, GRADIENT)
+        self.tally.hold(leaf._grad._array, len(self.tally.events))
         if leaf._post_hooks:
             accumulated(leaf)
         if self.accumulated is not None:

@@ -24,6 +24,7 @@ from rushlight.memory.recordings.recording import ALLOC, CATEGORIES, CATEGORY, F
 from rushlight.storage import root_of
 
 LARGE = 1 << 16  # bytes from which on an array is a stand-in: smaller ones are real, and computed with
+ALWAYS = 1 << 62  # events: after all there will be
 KEPT = (PARAMETER, GRADIENT, OPTIMIZER_STATE, INPUT)
 
 
@@ -104,6 +105,10 @@ class Tally:
         self.by_phase: dict[int, int] = {}  # the most bytes alive in each
         self.works: list[Work] = []
         self.steps: list[tuple[int, int]] = []  # where each step began: events and calls
+        self.held: dict[
+            int, int
+        ] = {}  # of blocks that somebody has beside who keeps them: how many events there were when he let go
+        self.looking: Callable[[], object] | None = None  # called before each call
 
     def add(self, array: Array, operator: str = "", category: int = TEMPORARY) -> None:
         """Count an array's block, if it is not counted yet."""
@@ -156,8 +161,16 @@ class Tally:
         """One more step begins."""
         self.steps.append((len(self.events), len(self.works)))
 
+    def hold(self, array: Array, until: int | None = None) -> None:
+        """Somebody has an array's block, so that it cannot be sent away: until further notice, or now, `until` so many events."""
+        block = self.blocks.get(id(root_of(array)))
+        if block is not None:
+            self.held[block.number] = ALWAYS if until is None else until
+
     def uses(self, arrays: Any) -> tuple[int, tuple[int, ...]]:
         """This moment, and the numbers of the blocks of arrays."""
+        if self.looking is not None:
+            self.looking()
         found = (self.blocks.get(id(root_of(x))) for x in arrays if isinstance(x, np.ndarray))
         return len(self.events), tuple([block.number for block in found if block is not None])
 

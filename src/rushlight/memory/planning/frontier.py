@@ -196,7 +196,7 @@ class Search:
             found.append((way, Point(way.name, way.code, tally.peak, self.costs.step(tally), exact=way.exact)))
         points = self.judged(found, bool(measure))
         fused = ways.FUSED.name in tallies and ways.FUSED.name not in self.failed
-        bounded = self.budgets(tallies[ways.FUSED.name] if fused else plain.tally, plain.tally.peak, fused)
+        bounded = self.budgets(self.setup.rehearse(ways.paged(fused)).tally, plain.tally.peak, fused)
         points += self.judged(bounded, bool(measure))
         return Frontier([*{point.name: point for point in points}.values()], self.costs.machine, self.failed)
 

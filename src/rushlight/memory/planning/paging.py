@@ -1,8 +1,8 @@
 """What a budget would move in a rehearsed step: the pager's rules, played on the events of the rehearsal.
 
 The pager sends away, when an allocation would pass the limit, state of the optimizer that was used last, then saved tensors,
-the oldest first, then gradients, then parameters; what an operator works on stays, and so does what nobody but the program
-holds.  Played here are the same allocations, uses and frees.
+the oldest first, then gradients, then parameters; what an operator works on stays, and so does what the program holds (see
+`holding`).  Played here are the same allocations, uses and frees.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ class Play:
         self.away: set[int] = set()
         self.clean: set[int] = set()  # saved ones that are written
         self.pinned: tuple[int, ...] = ()
+        self.moment = 0
         self.moved = Moved()
 
     def run(self) -> Moved:
@@ -58,6 +59,7 @@ class Play:
         start, first = self.tally.steps[-1]
         at = 0
         for moment, (action, block, value) in enumerate([*events, (-1, -1, 0)]):
+            self.moment = moment
             if moment == start:
                 self.moved = Moved()
             while at < len(works) and works[at].moment <= moment:
@@ -129,7 +131,7 @@ class Play:
             for block in blocks:
                 if self.used + size <= self.limit:
                     return
-                if block not in self.pinned:
+                if block not in self.pinned and self.tally.held.get(block, 0) <= self.moment:
                     self.send(block, kind)
         if self.used + size > self.limit:
             raise TooLittle
@@ -156,12 +158,12 @@ def play(tally: Tally, limit: int, costs: Costs) -> Moved | None:
 
 
 def floor(tally: Tally, costs: Costs) -> int:
-    """The least limit that can be kept, to a fiftieth of the peak."""
+    """The least limit that can be kept, to a hundredth."""
     low, high = 0, tally.peak
-    while high - low > max(tally.peak // 50, 1 << 16):
+    while high - low > max(high // 100, 1 << 16):
         middle = (low + high) // 2
         if play(tally, middle, costs) is None:
             low = middle
         else:
             high = middle
-    return high
+    return high + high // 64  # as much more as the pager sends away, where it can

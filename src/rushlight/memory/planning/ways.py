@@ -13,6 +13,7 @@ from rushlight.memory.budgets.budget import budget
 from rushlight.memory.counting.account import human
 from rushlight.memory.estimates import rehearsals
 from rushlight.memory.estimates.rehearsal import Rehearsal
+from rushlight.memory.planning.holding import watched
 from rushlight.optim.fusing import InBackward
 
 if TYPE_CHECKING:
@@ -154,6 +155,17 @@ def within(limit: int, fused: bool, spill: object = None, clip: str = "") -> Way
     if fused and clip:
         code = f"{clipping(clip).code}; {code}"
     return Way(f"budget of {human(limit)}", code, rehearsals.in_backward if fused else None, apply, True, limit, spill)
+
+
+def paged(fused: bool) -> rehearsals.Change:
+    """How a budget is rehearsed: with what it can send away."""
+
+    @contextmanager
+    def rehearse(rehearsal: Rehearsal) -> Iterator[None]:
+        with watched(rehearsal), (rehearsals.in_backward if fused else nullcontext)(rehearsal):
+            yield
+
+    return rehearse
 
 
 def limit_of(code: str) -> int:
