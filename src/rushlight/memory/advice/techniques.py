@@ -22,7 +22,7 @@ from rushlight.memory.advice.whatif import (
     changes,
     joined,
 )
-from rushlight.memory.recordings.recording import ALLOC, SEVERAL
+from rushlight.memory.recordings.recording import ALLOC, SEVERAL, UNUSED
 from rushlight.memory.recordings.replay import near
 from rushlight.optim.small.eight_bit import FORMS, kept
 from rushlight.optim.small.eight_bit import SMALLEST as SMALLEST_IN_CODES
@@ -61,11 +61,12 @@ def at_peak(run: Run, blocks: np.ndarray) -> int:
 def optimizer_in_backward(run: Run) -> Applied | None:
     """Each gradient dies as soon as it is complete: the optimizer steps there, and makes its state there.
 
-    Nothing where gradients are accumulated over several backward passes, or scaled: they have to stay.  Clipping by their
+    Nothing where gradients are accumulated over several backward passes, or scaled: they have to stay; nor where some are dropped
+    that an optimizer would have stepped with.  Clipping by their
     norm takes two runs of backward, and activations stay for the second.
     """
     treatments = run.recording.treatments
-    if "GradScaler" in treatments or SEVERAL in treatments or len(treatments) > 1:
+    if {"GradScaler", SEVERAL, UNUSED} & {*treatments} or len(treatments) > 1:
         return None
     grads = run.of(GRADIENT)
     ready = run.became(GRADIENT)[grads]
@@ -281,11 +282,12 @@ def offloaded(run: Run) -> Applied | None:
     leaves = np.full(len(blocks), run.end, np.int64)
     later = following(run.size[blocks], IN_FLIGHT * largest)
     leaves[later < len(blocks)] = birth[blocks][later[later < len(blocks)]]
-    order = np.argsort(-death[blocks], kind="stable")  # backwards in time: from a use to what it is read ahead at
-    later = following(run.size[blocks][order], IN_FLIGHT * largest) + 1  # beside the one that is in use
+    uses = wanted(run, death[blocks])
+    order = np.argsort(-death[blocks], kind="stable")  # backwards in time: from a use to that at which it is read ahead
+    later = following(run.size[blocks][order], IN_FLIGHT * largest)
     back = np.full(len(blocks), -1, np.int64)
-    back[order[later < len(blocks)]] = death[blocks][order[later[later < len(blocks)]]]
-    back = np.minimum(back, wanted(run, death[blocks]))
+    back[order[later < len(blocks)]] = uses[order[later[later < len(blocks)]]]
+    back = np.minimum(back, uses)
     gone = changes(blocks, leaves, back, run.size[blocks])
     return Applied(gone, at_peak(run, blocks), number=len(blocks), largest=largest)
 
@@ -323,7 +325,10 @@ def checkpointed(run: Run) -> Applied | None:
 
 
 def patterns(run: Run, blocks: np.ndarray) -> dict[str, np.ndarray]:
-    """Modules that ran and may be recomputed, as "layers.*": for each, the place of every block's module in it, -1 for none."""
+    """Modules that ran and may be recomputed, as "layers.*": for each, the place in it of every module, -1 for none.
+
+    The last is of blocks that no module made.
+    """
     names = sorted({run.recording.modules[m] for m in np.unique(run.recording.module[blocks]).tolist()})
     prefixes = {
         ".".join(parts[:depth])
@@ -332,27 +337,27 @@ def patterns(run: Run, blocks: np.ndarray) -> dict[str, np.ndarray]:
         for depth in range(1, min(len(parts), 5) + 1)
     }
     grouped: dict[str, dict[str, int]] = {}
-    for prefix in sorted(prefixes - {*run.recording.idle}):
+    for prefix in sorted(prefixes - {*run.recording.idle, *run.recording.models}):
         places = grouped.setdefault(re.sub(r"(^|\.)\d+(?=\.|$)", r"\1*", prefix), {})
         places[prefix] = len(places)
     found = {}
     for pattern, places in list(grouped.items())[:64]:
         depth = pattern.count(".") + 1
-        of_module = np.array(
-            [places.get(".".join(name.split(".")[:depth]), -1) for name in run.recording.modules], np.int64
+        found[pattern] = np.array(
+            [*(places.get(".".join(name.split(".")[:depth]), -1) for name in run.recording.modules), -1], np.int64
         )
-        found[pattern] = of_module[run.recording.module[blocks]]
     return found
 
 
 def recomputed(run: Run, blocks: np.ndarray, members: np.ndarray, pattern: str) -> Applied:
-    """What lies inside each part is away from the end of its forward until its backward; its output stays."""
+    """What lies inside each part is away from the end of its forward until its backward; its output stays.
+
+    members: the place of each module in the pattern.
+    """
     birth, death = run.lives
-    inside = members >= 0
-    chosen, places = blocks[inside], members[inside]
-    step = np.searchsorted(np.array(run.steps, np.int64), birth[chosen], side="right")
-    key = step * (int(places.max(initial=0)) + 1) + places
-    _, group = np.unique(key, return_inverse=True)
+    places = members[run.recording.module[blocks]]
+    chosen, places = blocks[places >= 0], places[places >= 0]
+    keys, group = np.unique(passes(run, chosen, members), return_inverse=True)
     count = int(group.max(initial=-1)) + 1
     last, first = np.full(count, -1, np.int64), np.full(count, run.end, np.int64)
     np.maximum.at(last, group, birth[chosen])
@@ -364,10 +369,35 @@ def recomputed(run: Run, blocks: np.ndarray, members: np.ndarray, pattern: str) 
     begun = np.searchsorted(starts, first, side="right") - 1
     back = np.maximum(back, np.where(begun >= 0, starts[np.maximum(begun, 0)], first) if len(starts) else first)
     back = np.where((back > last) & (back <= first), back, first)
-    stays = birth[chosen] == last[group]  # a part's output
+    stays = birth[chosen] == np.maximum(last, outputs(run, keys, members))[group]
     gone = changes(chosen[~stays], last[group][~stays] + 1, back[group][~stays], run.size[chosen[~stays]])
     what = "the model's parts" if pattern == "*" else pattern
     return Applied(gone, at_peak(run, chosen), what, len(np.unique(places)))
+
+
+def passes(run: Run, blocks: np.ndarray, members: np.ndarray) -> np.ndarray:
+    """A number for each block: of the step that it was made in, and the part of a pattern."""
+    step = np.searchsorted(np.array(run.steps, np.int64), run.lives.birth[blocks], side="right")
+    found: np.ndarray = step * (int(members.max(initial=0)) + 1) + members[run.recording.module[blocks]]
+    return found
+
+
+def outputs(run: Run, keys: np.ndarray, members: np.ndarray) -> np.ndarray:
+    """When each pass of a part made what it gave: the last that outlives it, which need not be saved; -1 where that is not known."""
+    birth, death = run.lives
+    made = np.flatnonzero((birth >= 0) & (run.phase_of(birth) == "forward"))
+    made = made[np.argsort(birth[made], kind="stable")]
+    inside = members[run.recording.module[made]] >= 0
+    key = np.where(inside, passes(run, made, members), -1)
+    end = np.flatnonzero(np.append(key[1:] != key[:-1], True))  # the last of each stretch of one part
+    after = np.append(birth[made], run.end)[end + 1]  # what is made next
+    stretch = np.searchsorted(end, np.arange(len(made)))
+    lasts = inside & (death[made] > after[stretch]) & (run.size[made] >= SMALLEST)
+    found = np.full(len(keys), -1, np.int64)
+    np.maximum.at(
+        found, np.searchsorted(keys, key[lasts & np.isin(key, keys)]), birth[made][lasts & np.isin(key, keys)]
+    )
+    return found
 
 
 def half_the_batch(run: Run) -> Applied | None:
@@ -394,6 +424,7 @@ def of_batches(run: Run, blocks: np.ndarray) -> np.ndarray:
     birth, death = (moments[blocks] for moments in run.lives)
     given = run.became(INPUT)[blocks]
     outside = (given < run.end) & ~np.isin(run.phase_of(given), ("forward", "backward"))
+    outside |= np.isin(blocks, run.recording.cut)
     several = np.searchsorted(steps, death) - np.searchsorted(steps, birth) > 1
     found: np.ndarray = blocks[(death > steps[0]) & ~(outside & several)]
     return found

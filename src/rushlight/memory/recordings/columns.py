@@ -32,7 +32,7 @@ def pack(recording: Recording) -> str:
         "stacks": shared_stacks(recording.stacks), "operators": recording.operators, "modules": recording.modules,
         "marks": recording.marks, "dropped": recording.dropped, "device": recording.device,
         "treatments": recording.treatments,
-        "idle": recording.idle,
+        "idle": recording.idle, "models": recording.models, "cut": [int(x) for x in recording.cut],
     }  # fmt: skip
     text = json.dumps(header, separators=(",", ":")).encode()
     parts = [len(text).to_bytes(8, "little"), text]
@@ -106,6 +106,8 @@ def _recording(header: dict[str, Any], data: bytes) -> Recording:
         marks=[str(x) for x in header["marks"]],
         treatments=[str(x) for x in header.get("treatments", ())],
         idle=[str(x) for x in header.get("idle", ())],
+        models=[str(x) for x in header.get("models", ())],
+        cut=[int(x) for x in header.get("cut", ())],
         dropped=int(header["dropped"]),
         device=str(header["device"]),
     )
@@ -133,6 +135,7 @@ def check(recording: Recording) -> None:
         (_within(r.stack, -1, len(r.stacks)), "a stack that is not there"),
         (_within(r.operator, -1, len(r.operators)), "an operator that is not there"),
         (_within(r.module, -1, len(r.modules)), "a module that is not there"),
+        (all(0 <= x < blocks for x in r.cut), "a part of a block that is not there"),
     ]
     for right, what in rules:
         if not right:

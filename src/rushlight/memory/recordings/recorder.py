@@ -32,10 +32,11 @@ from rushlight.memory.counting.holders import (
     PARAMETER,
     TEMPORARY,
 )
-from rushlight.memory.recordings.recording import ALLOC, MARK, PHASE, PHASES, SEVERAL, Frame, Recording
+from rushlight.memory.recordings.recording import ALLOC, MARK, PHASE, PHASES, SEVERAL, UNUSED, Frame, Recording
 from rushlight.memory.recordings.replay import most_telling
 from rushlight.nn.modules import module as nn_module
 from rushlight.nn.parameter import Parameter
+from rushlight.storage import root_of
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -64,8 +65,16 @@ class Recorder:
         self.phase = NONE
         self.accumulated = False  # whether gradients were, in this phase
         self.steps = 0  # of optimizers
+        self.runs = 0  # of backward
+        self.unused: dict[
+            int, int
+        ] = {}  # by id of a leaf, the run of backward that gave it a gradient, until it is stepped
+        self.passed_over: set[int] = set()  # those that got another gradient before they were
+        self.stepped_once: set[int] = set()
         self.names: dict[int, str] = {}
         self.ran: set[str] = set()  # modules, by name
+        self.models: set[str] = set()  # those that were called from outside of any
+        self.parts: dict[int, Parts] = {}  # that operators were given, by the address of their block
         self.homes: dict[int, str] = {}  # the module of a parameter or its state, by the address of its block
         self.handles: list[Any] = []
         self.observation: Any = None  # while it goes on: that leads back here
@@ -117,6 +126,8 @@ class Recorder:
                 self.names.update((id(m), n or type(module).__name__) for n, m in module.named_modules())
                 self.homes.update(holders.homes(module, self.names))
             name = self.names.setdefault(id(module), type(module).__name__)
+            if not stack:
+                self.models.add(name)
         self.ran.add(name)
         stack.append(name)
 
@@ -178,6 +189,7 @@ class Recorder:
         if kind == events.ROOT:
             if self.accumulated and modes.run is None:
                 self.treatments[SEVERAL] = None
+            self.runs += modes.run is None
             self.enter_phase(BACKWARD)
         elif kind == events.LEAF:
             self.gradient(what)
@@ -208,6 +220,7 @@ class Recorder:
                 self.categorize(x._held, PARAMETER, 0)
             elif isinstance(x, Tensor) and x._edge is None:
                 self.categorize(x._held, INPUT, ~1)
+                self.note_part(x._held)
         first = result[0] if isinstance(result, (tuple, list)) and result else result
         edge = getattr(first, "_edge", None)
         node = getattr(edge, "node", None)
@@ -218,6 +231,14 @@ class Recorder:
         for array in holders.saved_arrays(node):
             self.categorize(array, ACTIVATION, KEEP | 1 << INPUT)
 
+    def note_part(self, array: Any) -> None:
+        """An operator is given an array: note which part of its memory that is, where it is not all."""
+        root = root_of(array)
+        if root is array or type(root) is not np.ndarray or array.nbytes == root.nbytes:
+            return
+        parts = self.parts.setdefault(root.__array_interface__["data"][0], Parts())
+        parts.note(self.steps, array.__array_interface__["data"][0], array.nbytes)
+
     def gradient(self, leaf: Tensor) -> None:
         """The gradient of a leaf is complete, and not accumulated yet."""
         record = modes.run.records.get(leaf) if modes.run is not None else None
@@ -227,6 +248,8 @@ class Recorder:
     def gradient_of(self, leaf: Tensor) -> None:
         """A gradient was accumulated."""
         self.accumulated = self.phase == BACKWARD
+        if self.unused.setdefault(id(leaf), self.runs) != self.runs:
+            self.passed_over.add(id(leaf))
         if isinstance(leaf._grad, Tensor):
             self.categorize(leaf._grad._held, GRADIENT)
 
@@ -237,10 +260,20 @@ class Recorder:
             for block in holders.of_optimizer(optimizer):
                 self.library.category(block.array, OPTIMIZER_STATE, 1 << PARAMETER)
             self.homes.update(holders.homes_of_state(optimizer, self.homes))
+        for optimizer in inputs:
+            for p in (p for group in optimizer.param_groups for p in group["params"]):
+                self.unused.pop(id(p), None)
+                self.stepped_once.add(id(p))
         self.steps += 1
         self.enter_phase(FORWARD if modes.run is None else BACKWARD)
 
     # The result ---------------------------------------------------------------------------------------
+
+    def cut(self, recording: Recording) -> list[int]:
+        """Blocks of inputs of which no step used more than half."""
+        inputs = np.flatnonzero(most_telling(recording) == INPUT).tolist()
+        pairs = ((b, self.parts.get(int(recording.address[b]))) for b in inputs)
+        return [b for b, parts in pairs if parts is not None and 2 * parts.most <= recording.size[b]]
 
     def recording(self) -> Recording:
         """What was recorded so far.  Its own arrays are not among it."""
@@ -251,11 +284,29 @@ class Recorder:
             pairs = [(operators[o], modules[m]) for o, m in self.labels]
             recording = assemble(rows, alive, dropped, self.lump, np.array(pairs or [(0, 0)], np.int32), self.zero)
             settle_homes(recording, self.homes, modules)
+            recording.cut = self.cut(recording)
         recording.stacks = [frames(stack) for stack in stacks]
         recording.operators, recording.modules, recording.marks = list(operators), list(modules), list(self.marks)
-        recording.treatments = list(self.treatments)
+        recording.treatments = [*self.treatments, *([UNUSED] if self.passed_over & self.stepped_once else [])]
         recording.idle = sorted({*self.names.values()} - self.ran)
+        recording.models = sorted(self.models)
         return recording
+
+
+class Parts:
+    """What was used of a block: the most bytes in one step."""
+
+    __slots__ = ("most", "seen", "step")
+
+    def __init__(self) -> None:
+        self.step, self.most, self.seen = -1, 0, dict[int, int]()
+
+    def note(self, step: int, address: int, count: int) -> None:
+        """So many bytes from an address on are used in a step."""
+        if step != self.step:
+            self.step, self.seen = step, {}
+        self.seen[address] = max(count, self.seen.get(address, 0))
+        self.most = max(self.most, sum(self.seen.values()))
 
 
 def is_recorded(result: Tensor | tuple[Tensor, ...]) -> bool:

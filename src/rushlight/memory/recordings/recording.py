@@ -30,6 +30,9 @@ PHASES = ("", "forward", "backward", "optimizer")
 
 ALLOC, FREE, CATEGORY, PHASE, MARK = range(5)
 SEVERAL = "several backward calls"  # one after another, that make a step
+UNUSED = (
+    "gradients that no step uses"  # of parameters that an optimizer has: those of a discriminator by a generator's loss
+)
 """Actions: a block is born; it dies; its category changes; a phase begins (value: its number); the user's mark (value:
 its place in `marks`)."""
 
@@ -55,7 +58,9 @@ class Recording:
 
     Tables: `stacks`, tuples of frames, innermost first; `operators` and `modules`, names ("conv2d", "layers.0.attention");
     `marks`.  `treatments`: what is done with gradients between backward and step, as arguments of `optim.in_backward`,
-    "GradScaler", or `SEVERAL`.  `idle`: modules of those that ran which never ran themselves, as lists of others do not.
+    "GradScaler", `SEVERAL` or `UNUSED`.  `idle`: modules of those that ran which never ran themselves, as lists of others do
+    not.  `models`: those that were called from outside of any.  `cut`: blocks of which operators were given parts, as of data
+    sets.
     """
 
     time: Any
@@ -75,6 +80,8 @@ class Recording:
     marks: list[str] = field(default_factory=list)
     treatments: list[str] = field(default_factory=list)
     idle: list[str] = field(default_factory=list)
+    models: list[str] = field(default_factory=list)
+    cut: list[int] = field(default_factory=list)
     dropped: int = 0  # events at the beginning that the bounded ring had no room for
     device: str = "cpu"
     shown: ClassVar[Callable[[Recording], str]]  # its report in a notebook: the package says it, which knows of reports
