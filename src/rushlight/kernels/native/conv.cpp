@@ -372,21 +372,21 @@ template <class T> struct WeightGradient {
             Ahead<T> outer = gradients_ahead(group * outputs + o, wide, first + kStrip), inner = inputs_ahead(group, row, count, first + kStrip);
             const long outer_share = outer.share(panels * tiles), inner_share = inner.share(panels * tiles);
             for (long p = 0; p < panels; ++p) {
-                long j = p * kWide<T>, width = std::min((long)kWide<T>, wide - j);
-                turn(group * outputs + o + j, width, first, columns, right);
+                long j = p * kWide<T>, width = std::min((long)kWide<T>, wide - j), output = group * outputs + o + j;
+                T *panel = sums + p * tiles * kRows * kWide<T>;
+                Ahead<T> result(dw + output * rows + row, rows, first + columns < end ? 0 : width, count);
+                const long result_share = result.share(tiles);
+                turn(output, width, first, columns, right);
                 for (long i = 0; i < tiles; ++i) {
                     Rows<T> a(left, kStrip, i * kRows, count);
                     outer.ask(outer_share);
                     inner.ask(inner_share);
-                    product<T, kByRows>(a.at, right, columns, width, sums + (i * panels + p) * kRows * kWide<T>, kWide<T>,
-                                      first > begin);
+                    result.ask(result_share);
+                    product<T, kByRows>(a.at, right, columns, width, panel + i * kRows * kWide<T>, kWide<T>, first > begin);
                 }
+                if (first + columns == end) store(panel, row, count, output, width);
             }
         }
-        for (long i = 0; i < tiles; ++i)
-            for (long p = 0; p < panels; ++p)
-                store(sums + (i * panels + p) * kRows * kWide<T>, row + i * kRows, std::min((long)kRows, count - i * kRows),
-                      group * outputs + o + p * kWide<T>, std::min((long)kWide<T>, wide - p * kWide<T>));
     }
 
     // Columns of one image from `column` on that belong to a strip; 0 past the end.
@@ -430,13 +430,17 @@ template <class T> struct WeightGradient {
             for (long j = width; j < kWide<T>; ++j) right[i * kWide<T> + j] = 0;
     }
 
-    void store(const T *sum, long row, long count, long o, long width) const {
-        for (long j = 0; j < width; ++j) {
+    // sums (count, kWide) to `width` outputs from o on, a few of them at once: each then is written from one end to the other.
+    void store(const T *sums, long row, long count, long o, long width) const {
+        constexpr long N = kLanes<T>;
+        for (long j = 0; j < width; j += N, sums += N) {
+            const long some = std::min(N, width - j);
             T *to = dw + (o + j) * rows + row;
-            if (count == kRows)
-                for (int i = 0; i < kRows; ++i) to[i] = sum[i * kWide<T> + j];
-            else
-                for (long i = 0; i < count; ++i) to[i] = sum[i * kWide<T> + j];
+            long whole = 0;
+            if (some == N)
+                for (; whole + N <= count; whole += N) square<T, N>(sums + whole * kWide<T>, kWide<T>, to + whole, rows);
+            for (long k = 0; k < some; ++k)
+                for (long i = whole; i < count; ++i) to[k * rows + i] = sums[i * kWide<T> + k];
         }
     }
 
