@@ -17,7 +17,7 @@ namespace rl {
 using Body = void (*)(void *context, long begin, long end);
 
 int threads();
-void run(long count, long grain, Body body, void *context);
+void run(long count, long grain, Body body, void *context, bool wakes);
 
 // Calls f(begin, end) on pieces of [0, count), each a multiple of `grain` long (but the last), from several
 // threads if there is more than one piece.  Which thread takes which piece is open; the results must not
@@ -34,7 +34,16 @@ template <class F> inline void parallel_for(long count, long grain, F f) {
     if (count <= 0) return;
     // One copy of the body, called from both places: inlined here a second time, GCC leaves it scalar.
     if (count <= grain || threads() <= 1) piece<F>(&f, 0, count);
-    else run(count, grain, piece<F>, &f);
+    else run(count, grain, piece<F>, &f, false);
+}
+
+// Multiplications that take longer than to wake a thread does.
+constexpr long kWorthWaking = 1 << 22;
+
+// Calls f(begin, end) on tasks, of `work` multiplications in all: few tasks may be much, for which workers that sleep are woken.
+template <class F> inline void parallel_tasks(long count, long work, F f) {
+    if (count <= 1 || threads() <= 1) piece<F>(&f, 0, count);
+    else run(count, 1, piece<F>, &f, work >= kWorthWaking);
 }
 
 // Elements that make one piece worth a thread.

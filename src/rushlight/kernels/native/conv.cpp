@@ -128,7 +128,7 @@ template <class T> struct Forward {
         if (conv_direct(s, x, w, y)) return;
         long strips = ceil_div(s.N * s.length(), each), block = rows_per_task(rows, strips * s.G, rows);
         long blocks = ceil_div(rows, block);
-        parallel_for(strips * s.G * blocks, 1, [=, this_ = *this](long begin, long end) {
+        parallel_tasks(strips * s.G * blocks, s.work(), [=, this_ = *this](long begin, long end) {
             for (long t = begin; t < end; ++t) {
                 long i = t % blocks * block, strip = t / blocks % strips;
                 this_.strip(t / blocks / strips, strip * this_.each, i, std::min(rows_of(this_), i + block));
@@ -337,7 +337,7 @@ template <class T> struct InputGradient {
     void run() const {
         if (turned_round()) return;
         long blocks = ceil_div(channels, block);
-        parallel_for(batches * s.G * blocks, 1, [=, this_ = *this](long begin, long end) {
+        parallel_tasks(batches * s.G * blocks, s.work(), [=, this_ = *this](long begin, long end) {
             for (long t = begin; t < end; ++t) {
                 long batches = this_.batches, n = t / blocks % batches * this_.together;
                 this_.images(t / blocks / batches, t % blocks * this_.block, n, std::min((long)this_.s.N, n + this_.together));
@@ -346,102 +346,92 @@ template <class T> struct InputGradient {
     }
 };
 
-// dw^T = unfolded x times g^T, a block of rows (channel, kernel position) at a time.
+// dw = g times unfolded x^T, a block of outputs times some of the rows (channel, kernel position) at a time.
 template <class T> struct WeightGradient {
     static constexpr long kStrip = 256;
-    static constexpr long kOutputs = 10 * kWide<T>;  // summed at once
+    static constexpr long kResults = 4;  // panels of results that are asked for together: what lies side by side comes faster
     const Windows &s;
     const T *g, *x;
     T *dw;
     long begin = 0, end = s.N * s.length();  // the places that are summed up
     long outputs = s.O / s.G, channels = s.C / s.G, rows = channels * s.taps();
 
-    void block(long group, long row, long count) const {
-        for (long o = 0; o < outputs; o += kOutputs) some_outputs(group, row, count, o, std::min(kOutputs, outputs - o));
-    }
+    struct Block {
+        long group, output, outputs, row, rows;
+    };
 
-    void some_outputs(long group, long row, long count, long o, long wide) const {
-        long panels = ceil_div(wide, kWide<T>), tiles = ceil_div(count, kRows);
-        T *sums = scratch<T, 4>(panels * tiles * kRows * kWide<T>), *left = scratch<T, 3>(count * kStrip);
-        T *right = scratch<T, 2>(kStrip * kWide<T>);
-        for (long first = begin; first < end; first += kStrip) {
-            long columns = std::min(kStrip, end - first);
+    void block(const Block &b) const {
+        const long each = even(ceil_div(b.rows, kLanes<T>), kVectors) * kLanes<T>, panels = ceil_div(b.rows, each), tiles = ceil_div(b.outputs, kRows);
+        T *left = scratch<T, 3>(b.outputs * kStrip), *right = scratch<T, 2>(kStrip * kWide<T>);
+        const long strip = ceil_div(even(end - begin, kStrip), kLanes<T>) * kLanes<T>;
+        for (long first = begin; first < end; first += strip) {
+            const long columns = std::min(strip, end - first);
             Places<T> from;
             from.find(s, first, columns, false, s.C, scratch<int32_t, 0>(Places<T>::room(s, kStrip)));
-            unfold(from, x + (from.image * s.C + group * channels) * s.area(), row, count, left);
-            Ahead<T> outer = gradients_ahead(group * outputs + o, wide, first + kStrip), inner = inputs_ahead(group, row, count, first + kStrip);
+            gather_gradients(b, first, columns, left);
+            Ahead<T> outer = gradients_ahead(b, first + strip), inner = inputs_ahead(b, first + strip);
             const long outer_share = outer.share(panels * tiles), inner_share = inner.share(panels * tiles);
-            for (long p = 0; p < panels; ++p) {
-                long j = p * kWide<T>, width = std::min((long)kWide<T>, wide - j), output = group * outputs + o + j;
-                T *panel = sums + p * tiles * kRows * kWide<T>;
-                Ahead<T> result(dw + output * rows + row, rows, first + columns < end ? 0 : width, count);
-                const long result_share = result.share(tiles);
-                turn(output, width, first, columns, right);
-                for (long i = 0; i < tiles; ++i) {
-                    Rows<T> a(left, kStrip, i * kRows, count);
+            Ahead<T> result = results_ahead(b, b.row, first > begin ? 0 : kResults * each);
+            result.ask(b.outputs * kResults);
+            for (long row = b.row, last = b.row + b.rows; row < last; row += each) {
+                const long width = std::min(each, last - row);
+                if ((row - b.row) % (kResults * each) == 0) result = results_ahead(b, row + kResults * each, first > begin ? 0 : kResults * each);
+                const long share = result.share(kResults * tiles);
+                turn_inputs(from, x + (from.image * s.C + b.group * channels) * s.area(), row, width, right);
+                T *to = dw + (b.group * outputs + b.output) * rows + row;
+                for (long i = 0; i < b.outputs; i += kRows) {
                     outer.ask(outer_share);
                     inner.ask(inner_share);
-                    result.ask(result_share);
-                    product<T, kByRows>(a.at, right, columns, width, panel + i * kRows * kWide<T>, kWide<T>, first > begin);
+                    result.ask(share);
+                    add_tile(Rows<T>(left, kStrip, i, b.outputs), right, columns, std::min((long)kRows, b.outputs - i), width, to + i * rows, first > begin);
                 }
-                if (first + columns == end) store(panel, row, count, output, width);
             }
         }
+    }
+
+    Ahead<T> results_ahead(const Block &b, long row, long count) const {
+        return {dw + (b.group * outputs + b.output) * rows + row, rows, b.outputs, std::max(0L, std::min(count, b.row + b.rows - row))};
+    }
+
+    void add_tile(const Rows<T> &a, const T *right, long columns, long some, long width, T *to, bool add) const {
+        if (some == kRows && width % kLanes<T> == 0) return product<T, kByRows>(a.at, right, columns, width, to, rows, add);
+        alignas(64) T sums[kRows * kWide<T>];
+        product<T, kByRows>(a.at, right, columns, width, sums, kWide<T>, false);
+        for (long i = 0; i < some; ++i)
+            for (long j = 0; j < width; ++j) to[i * rows + j] = (add ? to[i * rows + j] : T(0)) + sums[i * kWide<T> + j];
     }
 
     // Columns of one image from `column` on that belong to a strip; 0 past the end.
     long columns_of(long column) const { return column < end ? std::min({kStrip, end - column, s.length() - column % (long)s.length()}) : 0; }
 
-    Ahead<T> gradients_ahead(long o, long wide, long column) const {
+    Ahead<T> gradients_ahead(const Block &b, long column) const {
         const long L = s.length();
-        return {g + (column / L * s.O + o) * L + column % L, L, wide, columns_of(column)};
+        return {g + (column / L * s.O + b.group * outputs + b.output) * L + column % L, L, b.outputs, columns_of(column)};
     }
 
-    Ahead<T> inputs_ahead(long group, long row, long count, long column) const {
-        const long L = s.length(), taps = s.taps(), area = s.area(), channel = group * channels + row / taps;
-        return {x + (column / L * s.C + channel) * area + column % L * area / L, area, ceil_div(count, taps), columns_of(column) * area / L};
+    Ahead<T> inputs_ahead(const Block &b, long column) const {
+        const long L = s.length(), taps = s.taps(), area = s.area(), channel = b.group * channels + b.row / taps;
+        return {x + (column / L * s.C + channel) * area + column % L * area / L, area, ceil_div(b.rows, taps), columns_of(column) * area / L};
     }
 
-    void unfold(const Places<T> &from, const T *image, long row, long count, T *left) const {
-        for (long i = row; i < row + count; ++i, left += kStrip)
-            from.load(image + i / s.taps() * s.area(), i % s.taps(), 0, from.groups, left);
-    }
-
-    // Outputs [o, o + width) of the gradient at `columns` columns: (columns, kWide)
-    void turn(long o, long width, long first, long columns, T *right) const {
-        long L = s.length();
-        for (long done = 0; done < columns;) {
-            long column = first + done, l = column % L, run = std::min(columns - done, L - l);
-            const T *from = g + (column / L * s.O + o) * L + l;
-            T *to = right + done * kWide<T>;
-            constexpr long N = kLanes<T>;
-            long near = 0, whole = width / N * N;
-            for (; near + N <= run; near += N) {
-                for (long j = 0; j < whole; j += N) square<T, N>(from + j * L + near, L, to + near * kWide<T> + j, kWide<T>);
-                for (long j = whole; j < width; ++j)
-                    for (long i = near; i < near + N; ++i) to[i * kWide<T> + j] = from[j * L + i];
-            }
-            for (; near < run; ++near)
-                for (long j = 0; j < width; ++j) to[near * kWide<T> + j] = from[j * L + near];
-            done += run;
+    // The gradients of a block's outputs at `columns` columns: (outputs, kStrip)
+    void gather_gradients(const Block &b, long first, long columns, T *left) const {
+        const long L = s.length();
+        for (long done = 0, run; done < columns; done += run) {
+            const long column = first + done, l = column % L;
+            run = std::min(columns - done, L - l);
+            const T *from = g + (column / L * s.O + b.group * outputs + b.output) * L + l;
+            for (long i = 0; i < b.outputs; ++i) std::memcpy(left + i * kStrip + done, from + i * L, run * sizeof(T));
         }
-        if (width == kWide<T>) return;
-        for (long i = 0; i < columns; ++i)
-            for (long j = width; j < kWide<T>; ++j) right[i * kWide<T> + j] = 0;
     }
 
-    // sums (count, kWide) to `width` outputs from o on, a few of them at once: each then is written from one end to the other.
-    void store(const T *sums, long row, long count, long o, long width) const {
+    // Rows [row, row + width) of unfolded x turned: (columns, kWide)
+    void turn_inputs(const Places<T> &from, const T *image, long row, long width, T *right) const {
         constexpr long N = kLanes<T>;
-        for (long j = 0; j < width; j += N, sums += N) {
-            const long some = std::min(N, width - j);
-            T *to = dw + (o + j) * rows + row;
-            long whole = 0;
-            if (some == N)
-                for (; whole + N <= count; whole += N) square<T, N>(sums + whole * kWide<T>, kWide<T>, to + whole, rows);
-            for (long k = 0; k < some; ++k)
-                for (long i = whole; i < count; ++i) to[k * rows + i] = sums[i * kWide<T> + k];
-        }
+        T *unfolded = scratch<T, 4>(kWide<T> * kStrip);
+        for (long i = 0; i < width; ++i) from.load(image + (row + i) / s.taps() * s.area(), (row + i) % s.taps(), 0, from.groups, unfolded + i * kStrip);
+        for (long q = 0; q < from.groups; ++q)
+            for (long j = 0; j < width; j += N) square<T, N>(unfolded + j * kStrip + q * N, kStrip, right + q * N * kWide<T> + j, kWide<T>);
     }
 
     void run() const {
@@ -449,40 +439,52 @@ template <class T> struct WeightGradient {
             if (conv_weight_by_points(s, g, x, dw)) return;
         if (conv_weight_direct(s, g, x, dw)) return;
         if (long parts = parts_of(s); parts > 1) return by_parts(parts);
-        // What each task turns round again should be little beside its products.
-        long tasks = rows * s.G >= 3 * kBlockRows * threads() ? 3 * threads() : threads();
-        long parts = std::max(ceil_div(rows, kBlockRows), ceil_div(tasks, s.G));
-        if (parts < 3 * threads()) parts = ceil_div(parts, threads()) * threads();  // none waits for a last one
-        long some = ceil_div(ceil_div(rows, parts), kRows) * kRows, blocks = ceil_div(rows, some);
-        parallel_for(s.G * blocks, 1, [=, this_ = *this](long begin, long end) {
-            for (long t = begin; t < end; ++t) {
-                long row = t % blocks * some;
-                this_.block(t / blocks, row, std::min(some, this_.rows - row));
-            }
+        const Grid grid(*this, threads());
+        parallel_tasks(grid.tasks(s), s.work(), [=, this_ = *this](long first, long last) {
+            for (long t = first; t < last; ++t) this_.block(grid.block(this_, t));
         });
     }
 
-    // Into how many parts the places are cut where what is summed is small, so that none turns gradients round that another does, too.
+    // The blocks that tasks take: what each gathers and turns round again should be little beside its products.
+    struct Grid {
+        long some, few, high, wide;  // outputs and rows of a block; blocks of outputs and of rows
+        Grid(const WeightGradient &of, long tasks) {
+            const long panels = ceil_div(of.rows, kWide<T>), least = ceil_div(of.outputs, kBlockRows), all = of.s.G;
+            if (panels * least * all >= 12 * tasks) tasks *= 3;
+            wide = std::min(panels, ceil_div(tasks, least * all));
+            high = std::max(least, std::min(ceil_div(of.outputs, kRows), ceil_div(tasks, wide * all)));
+            some = ceil_div(ceil_div(of.outputs, high), kRows) * kRows, few = ceil_div(ceil_div(of.rows, wide), kLanes<T>) * kLanes<T>;
+            high = ceil_div(of.outputs, some), wide = ceil_div(of.rows, few);
+        }
+        long tasks(const Windows &s) const { return s.G * high * wide; }
+        Block block(const WeightGradient &of, long t) const {
+            const long output = t / wide % high * some, row = t % wide * few;
+            return {t / wide / high, output, std::min(some, of.outputs - output), row, std::min(few, of.rows - row)};
+        }
+    };
+
+    // Into how many parts the places are cut where what is summed is small, so that none turns images round that another does, too.
     // On any number of threads as many: the sum is the same.
     static long parts_of(const Windows &s) {
         constexpr long kPart = 4 * kStrip, kSmall = 1 << 18;
         const long size = s.count("weight");
-        if (size > 1 << 16 || s.C / s.G * s.taps() > kBlockRows) return 1;
-        return std::min({8L, s.N * (long)s.length() / kPart, kSmall / std::max(size, 1L)});
+        if (size > 1 << 16 || s.C / s.G * s.taps() > kBlockRows || s.O / s.G > kBlockRows) return 1;
+        const long parts = std::min({8L, s.N * (long)s.length() / kPart, kSmall / std::max(size, 1L)});
+        return parts > 1 ? parts + parts % 2 : parts;
     }
 
     void by_parts(long most) const {
-        const long size = s.count("weight"), some = ceil_div(ceil_div(end, most), kStrip) * kStrip, parts = ceil_div(end, some);
-        const long cuts = std::max(1L, std::min(ceil_div((long)threads(), parts * s.G), rows / (2 * kRows)));  // of the rows, for threads that have no part
-        const long few = ceil_div(ceil_div(rows, cuts), kRows) * kRows, blocks = ceil_div(rows, few);
+        const long size = s.count("weight"), some = ceil_div(ceil_div(end, most), kLanes<T>) * kLanes<T>, parts = ceil_div(end, some);
+        const Grid grid(*this, ceil_div((long)threads(), parts));
+        const long blocks = grid.tasks(s);
         Scratch<T> sums(parts * size);
         T *to = sums.get();
-        parallel_for(parts * s.G * blocks, 1, [=, this_ = *this](long first, long last) {
+        parallel_tasks(parts * blocks, s.work(), [=, this_ = *this](long first, long last) {
             for (long t = first; t < last; ++t) {
-                const long part = t / blocks / this_.s.G, row = t % blocks * few;
+                const long part = t / blocks;
                 WeightGradient own = this_;
                 own.dw = to + part * size, own.begin = part * some, own.end = std::min(own.begin + some, this_.end);
-                own.block(t / blocks % this_.s.G, row, std::min(few, this_.rows - row));
+                own.block(grid.block(this_, t % blocks));
             }
         });
         parallel_for(size, kGrain, [=, this_ = *this](long first, long last) {

@@ -186,7 +186,7 @@ template <class T> struct Direct {
         pack(w, panel);
         const Slabs<T> taken = for_threads();
         window<T>(taken.part, channels, off);
-        parallel_for(s.N * s.G * taken.count(), 1, [=, this_ = this, &taken](long begin, long end) {
+        parallel_tasks(s.N * s.G * taken.count(), s.work(), [=, this_ = this, &taken](long begin, long end) {
             const long count = taken.count(), deep = this_->depth * kRows * this_->tiles;
             for (long t = begin; t < end; ++t) {
                 const long part = t / count;  // image and group
@@ -291,7 +291,7 @@ template <class T> struct DirectWeight {
         window<T>(slabs.part, block, off);
         const long wanted = ceil_div(3 * threads(), pieces * s.G), some = std::min(block, ceil_div(channels, std::min(channels, wanted)));
         const long blocks = ceil_div(channels, some);
-        parallel_for(pieces * s.G * blocks, 1, [=, this_ = this](long begin, long end) {
+        parallel_tasks(pieces * s.G * blocks, s.work(), [=, this_ = this](long begin, long end) {
             for (long t = begin; t < end; ++t) {
                 const long piece = t / blocks / this_->s.G, c = t % blocks * some;
                 this_->piece(t / blocks % this_->s.G, c, std::min(some, this_->channels - c), all * piece / pieces, all * (piece + 1) / pieces, g,

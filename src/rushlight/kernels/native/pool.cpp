@@ -259,9 +259,9 @@ __attribute__((constructor)) void start() {
 
 int threads() { return wanted_threads.load(std::memory_order_relaxed); }
 
-void run(long count, long grain, Body body, void *context) {
+void run(long count, long grain, Body body, void *context, bool wakes) {
     // At most eight pieces a thread: small enough to even out, large enough to keep the counter cold.
-    const bool small = count <= kSmall * grain;
+    const bool small = !wakes && count <= kSmall * grain;
     const int most = threads() < kMost ? threads() : kMost;
     long least = count / (8L * most);
     if (grain < least) grain = (least + grain - 1) / grain * grain;

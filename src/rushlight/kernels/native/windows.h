@@ -44,6 +44,7 @@ struct Windows {
     long area() const { return in[0] * in[1] * in[2]; }
     long length() const { return out[0] * out[1] * out[2]; }
     long taps() const { return k[0] * k[1] * k[2]; }
+    long work() const { return N * O * length() * (C / G) * taps(); }  // multiplications
     // Whether some windows reach beyond the input, before it or behind.
     bool outside() const {
         bool any = false;

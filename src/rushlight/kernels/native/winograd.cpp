@@ -242,7 +242,7 @@ struct Forward : Tiles {
     // Outputs [o, o + block) of a group, of which some may be past the last.
     void outputs_by_strips(long group, long o, const float *u, float *v, std::atomic<long> &wrong) const {
         std::atomic<long> next{0};
-        parallel_for(workers, 1, [=, this_ = *this, next_ = &next, wrong_ = &wrong](long begin, long end) {
+        parallel_tasks(workers, s.work(), [=, this_ = *this, next_ = &next, wrong_ = &wrong](long begin, long end) {
             for (long k = begin; k < end; ++k) {
                 float *mine = v + k * kPoints * (this_.pitch_x + this_.pitch_y);
                 for (long n; (n = (*next_)++) < this_.strips;) *wrong_ += !this_.strip(group, o, n * this_.each, u, mine);
@@ -261,7 +261,7 @@ struct Forward : Tiles {
     // The inputs of strips from n on at the points: (strips, points, channels, width)
     void inputs_of_many(long group, long n, long many, float *v) const {
         const long parts = ceil_div(channels, kSome);
-        parallel_for(many * parts, 1, [=, this_ = *this](long begin, long end) {
+        parallel_tasks(many * parts, s.work(), [=, this_ = *this](long begin, long end) {
             for (long t = begin; t < end; ++t) {
                 const long i = t / parts, c = t % parts * kSome, some = std::min(kSome, this_.channels - c);
                 this_.inputs_of(group, c, some, (n + i) * this_.each, v + i * kPoints * this_.pitch_x + c * this_.width);
@@ -276,7 +276,7 @@ struct Forward : Tiles {
 
     void outputs_of_many(long group, long o, long n, long many, const float *u, const float *v, std::atomic<long> &wrong) const {
         const long rest = std::min(block, rows - o), parts = ceil_div(rest, together);
-        parallel_for(many * parts, 1, [=, this_ = *this, wrong_ = &wrong](long begin, long end) {
+        parallel_tasks(many * parts, s.work(), [=, this_ = *this, wrong_ = &wrong](long begin, long end) {
             float *m = scratch<float, 2>(kPoints * this_.pitch_y);
             for (long t = begin; t < end; ++t) {
                 const long i = t % parts * this_.together, some = std::min(this_.together, rest - i), first = (n + t / parts) * this_.each;
@@ -413,7 +413,7 @@ struct WeightGradient : Tiles {
   private:
     void to_points(long group, long o, long some, long first, long count, float *v, float *h) const {
         long of_inputs = ceil_div(channels, kSome), of_outputs = ceil_div(some, kRows);
-        parallel_for(of_inputs + of_outputs, 1, [=, this_ = *this](long begin, long end) {
+        parallel_tasks(of_inputs + of_outputs, s.work(), [=, this_ = *this](long begin, long end) {
             for (long i = begin; i < end; ++i)
                 if (i < of_inputs) this_.inputs_of(group, i * kSome, first, count, v);
                 else this_.gradients_of(group, o, (i - of_inputs) * kRows, some, first, count, h);
@@ -449,7 +449,7 @@ struct WeightGradient : Tiles {
 
     void sums(const float *v, const float *h, long some, long count, float *m, bool add) const {
         const long parts = std::min(ceil_div(3L * threads(), kPoints), ceil_div(some, kRows)), few = ceil_div(ceil_div(some, parts), kRows) * kRows;
-        parallel_for(kPoints * parts, 1, [=, this_ = *this](long begin, long end) {
+        parallel_tasks(kPoints * parts, s.work(), [=, this_ = *this](long begin, long end) {
             for (long t = begin; t < end; ++t)
                 for (long p = t / parts, i = t % parts * few; i < std::min(some, (t % parts + 1) * few); i += kRows)
                     this_.sums_of(h + p * this_.pitch_g + i * kTiles, v + p * this_.pitch_x, count,
