@@ -105,6 +105,12 @@ template <class T> struct Forward {
         }
     }
 
+    // The tile that is written next.
+    RL_MEMBER static void ask(const T *to, long rows, long pitch, long columns) {
+        for (long r = 0; r < rows; ++r, to += pitch)
+            for (long c = 0; c < columns; c += Ahead<T>::kLine) __builtin_prefetch(to + c, 1, 3);
+    }
+
     void row_tiles(const Places<T> &to, long group, long i, long row_end, const T *packed, long k, long steps) const {
         alignas(64) T out[kRows * kWide<T>];
         long o = group * rows + i, L = s.length();
@@ -113,6 +119,7 @@ template <class T> struct Forward {
             long columns = std::min((long)kWide<T>, to.count - j);
             bool side_by_side = to.at[j + columns - 1] - to.at[j] == columns - 1;
             T *rows_at = y + (to.image * s.O + o) * L;
+            if (side_by_side && k == 0) ask(rows_at + to.at[j] + kRows * L, std::min((long)kRows, row_end - i - kRows), L, columns);
             if (side_by_side && row_end - i >= kRows && columns % kLanes<T> == 0) {
                 product<T, kByRows>(a.at, packed, steps, columns, rows_at + to.at[j], L, k > 0);
                 continue;
