@@ -121,7 +121,7 @@ template <class T, class W = T> struct Operands {
     // f(batch element, head) for each, on all threads.
     template <class F> void each_head(F f) const {
         long heads = H;
-        parallel_tasks(B * H, elements(B * H, L, S, E), [=](long begin, long end) {
+        parallel_tasks(B * H, B * H * L * S * E, [=](long begin, long end) {
             for (long t = begin; t < end; ++t) f(t / heads, t % heads);
         });
     }

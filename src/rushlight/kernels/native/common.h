@@ -37,17 +37,19 @@ template <class F> inline void parallel_for(long count, long grain, F f) {
     else run(count, grain, piece<F>, &f, false);
 }
 
-// Multiplications that take longer than to wake a thread does.
-constexpr long kWorthWaking = 1 << 22;
-
-// Calls f(begin, end) on tasks, of `work` multiplications in all: few tasks may be much, for which workers that sleep are woken.
-template <class F> inline void parallel_tasks(long count, long work, F f) {
-    if (count <= 1 || threads() <= 1) piece<F>(&f, 0, count);
-    else run(count, 1, piece<F>, &f, work >= kWorthWaking);
-}
-
 // Elements that make one piece worth a thread.
 constexpr long kGrain = 16384;
+
+// Multiplications that make one, and those that take longer than to wake a thread does.
+constexpr long kProducts = 16 * kGrain, kWorthWaking = 16 * kProducts;
+
+// Calls f(begin, end) on tasks of `work` multiplications in all.  A few tasks may be much: then workers that sleep are woken for them.
+template <class F> inline void parallel_tasks(long count, long work, F f) {
+    if (count <= 0) return;
+    const long grain = 1 + kProducts / (work / count + 1);
+    if (count <= grain || threads() <= 1) piece<F>(&f, 0, count);
+    else run(count, grain, piece<F>, &f, work >= kWorthWaking);
+}
 
 inline long ceil_div(long n, long unit) { return (n + unit - 1) / unit; }
 

@@ -79,8 +79,8 @@ template <class Engine> struct Correlation {
         const Bands bands(slide, (1L << 17) / (deep() * blocks()));
         const long strips = ceil_div(outputs, kSquare), items = N * G * bands.count();
         const long cuts = threads() > 1 && items < 2 * threads() ? std::min(strips, ceil_div(2 * threads(), items)) : 1;
-        const long wide = ceil_div(strips, cuts), work = bands.rows * bands.columns * std::min(wide * kSquare, outputs) * channels * fold * taps;
-        parallel_for(items * cuts, 1 + 16 * kGrain / work, [&](long begin, long end) {
+        const long wide = ceil_div(strips, cuts);
+        parallel_tasks(items * cuts, items * bands.rows * bands.columns * outputs * channels * fold * taps, [&](long begin, long end) {
             typename Engine::ReadyFor ready(deep());
             for (long i = begin; i < end; ++i) {
                 const long image = i / cuts / bands.count(), from = i % cuts * wide;
@@ -315,7 +315,7 @@ template <class Engine> struct WeightSums {
         std::vector<Term> terms;
         for (long item = 0; item < some; ++item)
             for (long q = 0; q < blocks; ++q) terms.push_back({item * image_size * 4 + q * kSquare * 2, (item * slope_size + q * tall * kPairs) * 4});
-        parallel_for(taps * across * down, 1 + 16 * kGrain / ((long)terms.size() * kSquare * kSquare * kSquare), [&](long begin, long end) {
+        parallel_tasks(taps * across * down, taps * wide * tall * (long)terms.size() * kSquare, [&](long begin, long end) {
             typename Engine::ReadyFor ready(kPairs);
             for (long i = begin; i < end; ++i) {
                 const long o = i % down * kSquare, c = i / down % across * kSquare, tap = i / down / across;

@@ -176,7 +176,7 @@ long multiply_few_all(Array *few_, Array *many_, Array *more_, Array *out_, bool
             });
             return;
         }
-        parallel_for(batch * blocks, 1 + 16 * kGrain / (few * std::min(many, kColumns) * steps), [&](long begin, long end) {
+        parallel_tasks(batch * blocks, batch * few * many * steps, [&](long begin, long end) {
             float *wide = scratch<float, 0>(few * pitch);
             for (long n = begin, last = -1; n < end; ++n) {
                 const long one = n / blocks, from = n % blocks * kColumns, to = std::min(many, from + kColumns);

@@ -243,8 +243,7 @@ template <class Engine> struct Product {
         });
         const long blocks = ceil_div(rows, Engine::kTall), tall = ceil_div(ceil_div(rows, blocks), kStrip) * kStrip;
         const long cuts = std::min(some, ceil_div(threads() > 1 ? 2 * threads() : 1, blocks)), wide = ceil_div(some, cuts);
-        const long work = tall * wide * kPanel * steps;
-        parallel_for(blocks * cuts, 1 + 16 * kGrain / work, [&](long begin, long end) {
+        parallel_tasks(blocks * cuts, rows * some * kPanel * steps, [&](long begin, long end) {
             typename Engine::Ready ready;
             for (long i = begin; i < end; ++i) {
                 const long first = i / cuts * tall, from = i % cuts * wide;
@@ -311,8 +310,8 @@ void multiply_all(const char *name, Array *a_, Array *b_, Array *row_, Array *mo
     call.run([&] {
         if (rows <= Engine::kTall) {
             const long cuts = std::min(product.panels(), std::max(ceil_div(2 * threads(), batch), ceil_div(product.panels(), 10)));
-            const long wide = ceil_div(product.panels(), cuts), work = rows * wide * Engine::kPanel * steps;
-            parallel_for(batch * cuts, 1 + 16 * kGrain / work, [&](long begin, long end) {
+            const long wide = ceil_div(product.panels(), cuts);
+            parallel_tasks(batch * cuts, batch * rows * columns * steps, [&](long begin, long end) {
                 for (long n = begin; n < end; ++n) {
                     const long i = n / cuts, from = n % cuts * wide, to = std::min(from + wide, product.panels());
                     if (from < to) product.low(factor(a, i, a_turned), factor(b, i, b_turned), from, to, result(i), beside(i));
@@ -326,7 +325,7 @@ void multiply_all(const char *name, Array *a_, Array *b_, Array *row_, Array *mo
                 product.on_all_threads(factor(a, i, a_turned), factor(b, i, b_turned), packed, some, result(i), beside(i));
             return;
         }
-        parallel_for(batch, 1 + 16 * kGrain / (rows * columns * steps), [&](long begin, long end) {
+        parallel_tasks(batch, batch * rows * columns * steps, [&](long begin, long end) {
             for (long i = begin; i < end; ++i)
                 product.here(factor(a, i, a_turned), factor(b, i, b_turned), result(i), beside(i));
         });
