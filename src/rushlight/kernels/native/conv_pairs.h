@@ -185,6 +185,7 @@ struct Weights {
 
     void pack(uint32_t *to) const {
         const long each = blocks() * kSquare * kPairs;
+        if (turned && taps * fold == 1) return pack_turned(to);
         parallel_for(G * strips() * kSquare, row_grain(steps() * taps), [&](long begin, long end) {
             for (long i = begin; i < end; ++i) {
                 const long g = i / (strips() * kSquare), row = i % (strips() * kSquare);
@@ -194,6 +195,29 @@ struct Weights {
                 else pack_row(row < rows() ? from : nullptr, out);
             }
         });
+    }
+
+    // One kernel position, rows of which lie side by side: 16 of them at a time, so that each line of memory is read once.
+    void pack_turned(uint32_t *to) const {
+        const long parts = 2 * strips();
+        parallel_for(G * parts * blocks(), row_grain(2 * kPairs * kPairs), [&](long begin, long end) {
+            for (long i = begin; i < end; ++i) {
+                const long g = i / blocks() / parts, part = i / blocks() % parts, pair = i % blocks() * kPairs;
+                pack_square(w + g * (O / G) * C, part * kPairs, pair, to + (g * strips() + part / 2) * blocks() * kSquare * kPairs + pair * kSquare + part % 2 * kPairs * kPairs);
+            }
+        });
+    }
+
+    // 16 rows from `row` on of 16 pairs of steps from `pair` on, zeros where there are none.
+    RL_WIDE void pack_square(const uint16_t *from, long row, long pair, uint32_t *to) const {
+        const __mmask16 mask = (__mmask16)((1u << std::max(0L, std::min(kPairs, rows() - row))) - 1);
+        __m512i v[kPairs];
+        for (long k = 0, step = 2 * pair; k < kPairs; ++k, step += 2) {
+            const uint16_t *low = from + step * C + row;
+            v[k] = step < steps() ? joined(low, step + 1 < steps() ? low + C : nullptr, mask) : _mm512_setzero_si512();
+        }
+        transpose(v);
+        for (long k = 0; k < kPairs; ++k) _mm512_storeu_si512(to + k * kPairs, v[k]);
     }
 
     // A row whose pairs lie side by side.
