@@ -44,7 +44,8 @@ struct Windows {
     long area() const { return in[0] * in[1] * in[2]; }
     long length() const { return out[0] * out[1] * out[2]; }
     long taps() const { return k[0] * k[1] * k[2]; }
-    long work() const { return N * O * length() * (C / G) * taps(); }  // multiplications
+    // Multiplications, and what is read and written as if it were some more.
+    long work() const { return N * O * length() * (C / G) * taps() + 16 * (N * C * area() + N * O * length() + O * (C / G) * taps()); }
     // Whether some windows reach beyond the input, before it or behind.
     bool outside() const {
         bool any = false;
