@@ -25,12 +25,11 @@ struct Windows {
     bool possible() const { return N > 0 && C > 0 && O > 0 && G > 0 && C % G == 0 && O % G == 0 && below(1L << 60); }
     bool countable() const { return below(1L << 28); }  // in 32 bits, with room to spare
     bool below(long most) const {
-        bool fine = true;
         for (int d = 0; d < 3; ++d) {
-            long reach = elements(out[d], stride[d]), width = elements(k[d], dil[d]);
-            fine = fine && in[d] > 0 && reach > 0 && reach < most && width > 0 && width < most && pad[d] >= 0 && pad[d] < most;
+            const long reach = elements(out[d], stride[d]), width = elements(k[d], dil[d]);
+            if (in[d] < 1 || reach < 1 || reach >= most || width < 1 || width >= most || pad[d] < 0 || pad[d] >= most) return false;
         }
-        return fine;
+        return true;
     }
     // Elements of the array that is called so.
     long count(const char *name) const {
@@ -44,8 +43,7 @@ struct Windows {
     long area() const { return in[0] * in[1] * in[2]; }
     long length() const { return out[0] * out[1] * out[2]; }
     long taps() const { return k[0] * k[1] * k[2]; }
-    // Multiplications, and what is read and written as if it were some more.
-    long work() const { return N * O * length() * (C / G) * taps() + 16 * (N * C * area() + N * O * length() + O * (C / G) * taps()); }
+    long work() const { return N * O * length() * (C / G) * taps() + 16 * (N * C * area() + N * O * length() + O * (C / G) * taps()); }  // a number as 16 products
     // Whether some windows reach beyond the input, before it or behind.
     bool outside() const {
         bool any = false;
