@@ -22,6 +22,7 @@ from rushlight.dispatch.registry import function, op
 from rushlight.dispatch.rules import Making
 from rushlight.kernels.dispatch import FLOAT32, is_half, widened
 from rushlight.kernels.sums import joined
+from rushlight.ops.elementwise.floats import wide
 from rushlight.ops.elementwise.shared import is_unknown, keep, nothing, number
 from rushlight.ops.reduce.sums import axes, cast_first, count, fold, fold_of, tensor_argument, unsqueezed
 from rushlight.ops.shape.reshape import broadcast
@@ -29,7 +30,10 @@ from rushlight.tensor import Tensor, wrap
 
 
 def sizes_of(x: Array) -> Array:
-    """|x|, in memory of its own."""
+    """|x|, in memory of its own; of 16 bits in float32."""
+    if is_half(x.dtype):
+        own = widened(x)
+        return np.abs(own, out=own)
     return np.asarray(np.abs(x))
 
 
@@ -39,17 +43,21 @@ SUMS = {1: "sum_of_sizes", 2: "sum_of_squares"}  # what a kernel adds up for a n
 def norm_of_halves(x: Array, p: float, dim: tuple[int, ...] | None, keepdim: bool) -> Any:
     """The p-norm of 16 bits, in float32 and rounded."""
     total = joined(SUMS[int(p)], x, dim, keepdim, FLOAT32) if p in SUMS else None
-    if total is None:
-        return np.asarray(norm_of(widened(x), p, dim, keepdim)).astype(x.dtype)
-    return np.asarray(np.sqrt(total) if p == 2 else total).astype(x.dtype)
+    if total is not None:
+        return np.asarray(np.sqrt(total) if p == 2 else total).astype(x.dtype)
+    by_blocks = x.flags.c_contiguous and p not in SUMS
+    return np.asarray(norm_by_folds(x if by_blocks else widened(x), p, dim, keepdim)).astype(x.dtype)
 
 
 def norm_of(x: Array, p: float, dim: tuple[int, ...] | None, keepdim: bool) -> Any:
     """The p-norm of an array over `dim`."""
-    if is_half(x.dtype):
-        return norm_of_halves(x, p, dim, keepdim)
+    return norm_of_halves(x, p, dim, keepdim) if is_half(x.dtype) else norm_by_folds(x, p, dim, keepdim)
+
+
+def norm_by_folds(x: Array, p: float, dim: tuple[int, ...] | None, keepdim: bool) -> Any:
+    """The same; of 16 bits that lie side by side in float32, but for the orders of `SUMS`."""
     if p == 0:
-        return fold_of(np.add, lambda a: (a != 0).astype(x.real.dtype), x, dim, keepdim)
+        return fold_of(np.add, lambda a: (a != 0).astype(wide(x.real.dtype)), x, dim, keepdim)
     if np.isinf(p):
         return fold_of(np.maximum if p > 0 else np.minimum, sizes_of, x, dim, keepdim)
     if p == 2:
