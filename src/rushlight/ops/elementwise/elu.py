@@ -58,7 +58,7 @@ def _(g: Tensor, out: Tensor, alpha: float, scale: float, input_scale: float) ->
     return ops.where(outside(out, -math.inf, 0.0), g * scale, falling)
 
 
-@op(half=None, shape=shapes.same, repeatable=True, batch=families.targeted)
+@op(half=None, shape=shapes.same, repeatable=True, batch=families.targeted, pointwise=True)
 def elu_of_input(input: Array, alpha: float, scale: float, input_scale: float) -> Array:
     """`elu` whose result does not tell its slope: of alpha < 0 by its sign, of 16 bits by its digits.  (*) -> (*)"""
     return _elu(input, alpha, scale, input_scale)

@@ -25,9 +25,9 @@ from rushlight.dispatch.options import made
 from rushlight.dispatch.registry import NAMESPACES, elementwise, function, inplace_of, known_as, op
 from rushlight.dispatch.rules import Making, laid_out
 from rushlight.generator import Generator, default_generator
-from rushlight.kernels.dispatch import of_half_and_number
+from rushlight.kernels.dispatch import is_half, of_half_and_number, recast, widened
 from rushlight.kernels.pointwise.prelu import PART
-from rushlight.ops.elementwise.floats import is_float, is_real, require
+from rushlight.ops.elementwise.floats import is_float, is_real, require, wide
 from rushlight.ops.elementwise.shared import limited, recording
 from rushlight.ops.random.random import source
 from rushlight.tensor import Tensor
@@ -494,13 +494,14 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     planes=1,
     grads={"input": lambda g, above: gated(g, above)},
     shape=shapes.same_and_mask,
+    half=None,
     repeatable=True,
     batch=families.targeted,
     pointwise=True,
 )
 def threshold_op(input: Array, threshold: float, value: float) -> tuple[Any, ...]:
     """input where over `threshold`, else `value`.  (*) -> (*)"""
-    require(input.dtype.kind in "fiu", "threshold", input, "a real number's dtype")
+    require(is_real(input.dtype), "threshold", input, "a real number's dtype")
     out = input.copy("K")
     return out, *_raised("threshold", out, threshold, value)
 
@@ -509,9 +510,16 @@ def _raised(name: str, x: Array, threshold: float, value: float) -> tuple[Array 
     """Put `value` into an array where it is not over `threshold`; where that is."""
     if x.dtype.kind == "u" and isinstance(value, float) and value < 0:
         raise RuntimeError(f"{name}: value {value} cannot be converted to {of(x.dtype)} without overflow")
-    under = np.asarray(x <= fitted(name, threshold, x.dtype, True))
-    backend.choose(under, np.asarray(fitted(name, value, x.dtype, True), x.dtype), x, out=x)
+    dtype = wide(x.dtype) if is_half(x.dtype) else x.dtype
+    limit, instead = (fitted(name, number, dtype, True) for number in (threshold, value))
+    under = in_blocks(_not_over, x, x, limit)
+    backend.choose(under, recast(np.asarray(instead, dtype), x.dtype), x, out=x)
     return (np.logical_not(under, out=under) if recording() else None,)
+
+
+def _not_over(x: Array, limit: Array) -> Array:
+    """Where elements are not over a limit, those of 16 bits one of float32."""
+    return np.asarray((widened(x) if is_half(x.dtype) else x) <= limit)
 
 
 threshold_op.into(partial(_raised, "threshold_"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -16,10 +17,10 @@ from rushlight.dispatch import families, shapes
 from rushlight.dispatch.compute import check_broadcast
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import common_shape
-from rushlight.dispatch.keeping.blocks import in_blocks
+from rushlight.dispatch.keeping.blocks import in_blocks, narrowing
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import function, op
-from rushlight.kernels.dispatch import recast, up
+from rushlight.kernels.dispatch import BLOCK, FLOAT32, is_half, parts_in_float32, recast, rounded, up
 from rushlight.ops.elementwise.floats import each_in_float32, still, widened
 from rushlight.ops.elementwise.shared import opposite, plus, times
 from rushlight.ops.loss.loss import check_tensors, folded, reduced, reduction_of, share
@@ -36,16 +37,34 @@ F = "nn.functional"
     autocast="float32",
     name="binary_cross_entropy",
     refuse="bic",
+    half=None,
     shape=shapes.loss,
     batch=families.pairs_of_elements,
 )
 def bce_op(input: Array, target: Array, weight: Array | None, reduction: str) -> Array:
     """-(target * log(input) + (1 - target) * log(1 - input)) * weight, reduced; logarithms are at least -100."""
     for name, x in (("input", input), ("target", target)):
-        if x.size and not (np.minimum.reduce(x, axis=None) >= 0 and np.maximum.reduce(x, axis=None) <= 1):
+        if x.size and not all(map(_are_probabilities, _parts(x))):
             raise RuntimeError(f"binary_cross_entropy: all elements of {name} should be between 0 and 1")
     given = (input, target) if weight is None else (input, target, weight)
-    return folded(lambda *a: _entropy(*a), reduction, *given)
+    half = next((x.dtype for x in given if is_half(x.dtype)), None)
+    if half is None:
+        return folded(_entropy, reduction, *given)
+    alike = all(x.dtype == half for x in given)
+    found = folded(_entropy, reduction, *(given if alike else up(*given)), dtype=FLOAT32 if alike else None)
+    return rounded(found, half) if found.dtype == FLOAT32 else found
+
+
+def _parts(x: Array) -> Iterable[Array]:
+    """An array, of 16 bits a part at a time in float32."""
+    if not is_half(x.dtype):
+        return (x,)
+    part = parts_in_float32(x)
+    return (part(start) for start in range(0, x.size, BLOCK))
+
+
+def _are_probabilities(x: Array) -> bool:
+    return bool(np.minimum.reduce(x, axis=None) >= 0 and np.maximum.reduce(x, axis=None) <= 1)
 
 
 def _entropy(x: Array, t: Array, weight: Array | None = None) -> Array:
@@ -313,7 +332,7 @@ def _soft_margin_raw(g: Array, input: Array, target: Array, reduction: str, need
     g = g * -share(reduction, input, target)
     if input.shape != target.shape:
         return _soft_margin_slopes(g, input, target, needs)
-    return in_blocks(_soft_margin_slopes, input, g, input, target, needs)
+    return in_blocks(narrowing(_soft_margin_slopes, input), input, g, input, target, needs)
 
 
 @soft_margin_op.grad("input", "target", raw=_soft_margin_raw, blocks=True)

@@ -75,28 +75,33 @@ def require_castable(name: str, input: Tensor, target: Tensor) -> None:
 
 
 def folded(
-    fn: Callable[..., Any], reduction: str, *arrays: Array, total_of: Callable[..., float | None] = lambda *_: None
+    fn: Callable[..., Any],
+    reduction: str,
+    *arrays: Array,
+    total_of: Callable[..., float | None] = lambda *_: None,
+    dtype: np.dtype[Any] | None = None,
 ) -> Array:
     """The losses fn(*arrays) reduced: of equally shaped arrays block by block, so that they are never all in memory.
 
-    total_of: the sum of all losses of arrays, where a kernel has it in one pass; else None.
+    total_of: the sum of all losses of arrays, where a kernel has it in one pass; else None.  dtype: of what is reduced, where that
+    is not the arrays' own.
     """
     if reduction == "none":
         return each_in_float32(partial(in_blocks, fn, max(arrays, key=np.size)), *arrays)
     shape, half, total = arrays[0].shape, is_half(arrays[0].dtype), total_of(*arrays)
     if total is not None:
-        count, dtype = arrays[0].size, arrays[0].dtype
+        count, own = arrays[0].size, arrays[0].dtype
     elif arrays[0].size > BLOCK and all(a.shape == shape and a.flags.c_contiguous for a in arrays):
         blocks = [parts_in_float32(a) for a in arrays]
         parts = (fn(*[block(i) for block in blocks]) for i in range(0, arrays[0].size, BLOCK))
         count, total = arrays[0].size, sum(float(np.add.reduce(p)) for p in parts)
-        dtype = arrays[0].dtype if half else np.result_type(*arrays)
+        own = arrays[0].dtype if half else np.result_type(*arrays)
     else:
         values = np.asarray(in_blocks(fn, max(arrays, key=np.size), *up(*arrays)))
         count, total = values.size, np.add.reduce(values, axis=None)
-        dtype = arrays[0].dtype if half else values.dtype
+        own = arrays[0].dtype if half else values.dtype
     with np.errstate(all="ignore"):
-        return np.asarray(np.divide(total, count if reduction == "mean" else 1), dtype)
+        return np.asarray(np.divide(total, count if reduction == "mean" else 1), own if dtype is None else dtype)
 
 
 def reduced(values: Tensor, reduction: str) -> Tensor:

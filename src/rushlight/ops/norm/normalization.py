@@ -27,8 +27,9 @@ from rushlight.dispatch.named import linalg
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import NAMESPACES, function, known_as, op
 from rushlight.dispatch.rules import Making, laid_out
+from rushlight.kernels.dispatch import is_half
 from rushlight.kernels.sums import add_up
-from rushlight.ops.elementwise.floats import is_float, require, widened
+from rushlight.ops.elementwise.floats import is_float, require, wide, widened
 from rushlight.storage import root_of
 from rushlight.tensor import Tensor
 
@@ -504,10 +505,14 @@ def window_sum(input: Array, before: int, after: int) -> Array:
 window_sum.grad("input")(lambda g, before, after: window_sum(g, after, before))
 
 
-@op(name="local_response_norm", promote="float", shape=shapes.same, batch=families.images)
+@op(name="local_response_norm", promote="float", half=None, shape=shapes.same, batch=families.images)
 def local_response_op(input: Array, size: int, alpha: float, beta: float, k: float) -> Array:
     """input / (k + alpha * mean of squares over `size` channels)^beta.  (N, C, *) -> (N, C, *)"""
-    return by_places(lambda x: x * _response(x, size, alpha, k) ** -beta, input.dtype, input)
+    return by_places(lambda x: _responded(*widened(x), size, alpha, beta, k), input.dtype, input)
+
+
+def _responded(x: Array, size: int, alpha: float, beta: float, k: float) -> Any:
+    return x * _response(x, size, alpha, k) ** -beta
 
 
 def by_places(fn: Callable[..., Any], dtype: Any, *arrays: Array) -> Array:
@@ -535,12 +540,12 @@ def _local_slopes(g: Array | Tensor, input: Array | Tensor, size: int, alpha: fl
 
 @local_response_op.work
 def _(input: Array) -> int:
-    return 2 * _block_of(input)
+    return (3 if is_half(input.dtype) else 2) * _block_of(input)
 
 
 def _local_bytes(input: Array, make: Making) -> Array:
     made = make.gradient(0)
-    make.work(5 * _block_of(input))
+    make.work((7 if is_half(input.dtype) else 5) * _block_of(input))
     return made
 
 
@@ -548,7 +553,7 @@ def _block_of(input: Array) -> int:
     """The bytes of what `by_places` computes with together."""
     n, channels = input.shape[:2]
     places = input.size // max(n * channels, 1)
-    return min(places, max(1, BLOCK // max(channels, 1))) * channels * input.itemsize
+    return min(places, max(1, BLOCK // max(channels, 1))) * channels * wide(input.dtype).itemsize
 
 
 local_response_op.grad(

@@ -212,6 +212,15 @@ def mean_op(input: Array, dim: tuple[int, ...] | None = None, keepdim: bool = Fa
     return found.astype(input.dtype, copy=False)
 
 
+def _total_in_float32(input: Array, dim: tuple[int, ...] | None, keepdim: bool) -> int:
+    """The bytes of sums of 16 bits, before they are rounded."""
+    return shapes.reduced(input, dim, keepdim, FLOAT32).nbytes if input.dtype in HALVES else 0
+
+
+sum_op.work(_total_in_float32)
+mean_op.work(_total_in_float32)
+
+
 @mean_op.grad("input")
 def _(g: Array | Tensor, input_shape: tuple[int, ...], dim: tuple[int, ...] | None, keepdim: bool) -> Array | Tensor:
     return spread(over(g, max(count(input_shape, dim), 1)), input_shape, dim, keepdim)
