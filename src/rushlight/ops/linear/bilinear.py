@@ -13,7 +13,8 @@ from rushlight.dispatch import families, shapes
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import NAMESPACES, function, op
-from rushlight.kernels.dispatch import summed, up
+from rushlight.dispatch.rules import Making
+from rushlight.kernels.dispatch import FLOAT32, is_half, summed, summed_in, up
 from rushlight.tensor import Tensor
 
 F = "nn.functional"
@@ -59,7 +60,34 @@ def _bilinear_raw(g: Array, input1: Array, input2: Array, weight: Array, needs: 
     return grads
 
 
-@bilinear_op.grad("input1", "input2", "weight", raw=_bilinear_raw,
+def _bytes(
+    g: Array, input1: Array | None, input2: Array | None, weight: Array | None, needs: tuple[bool, ...], make: Making
+) -> list[Any]:
+    """The gradients and the products of one output; of 16 bits in float32, with copies of what they are made of."""
+    half, given = is_half(g.dtype), (input1, input2, weight)
+    copies = [make.array(x.shape, FLOAT32) for x in (g, *given) if half and x is not None]
+    made = [
+        None if not need else make.array(shape, FLOAT32) if half else make.gradient(i)
+        for i, (need, shape) in enumerate(zip(needs, _shapes(len(g), g.shape[1], *given), strict=True))
+    ]
+    (rows, one), (_, other) = _shapes(len(g), g.shape[1], *given)[:2]
+    scaled = rows * one if needs[1] or needs[2] else 0
+    most = max((rows * (one + other)) * needs[0], rows * other * needs[1], one * other * needs[2])
+    make.work((scaled + most) * summed_in(g.dtype).itemsize)
+    del copies
+    return made
+
+
+def _shapes(rows: int, outputs: int, x: Array | None, y: Array | None, weight: Array | None) -> list[tuple[int, ...]]:
+    """Those of the gradients, from what is there of the inputs."""
+    one, other = (
+        weight.shape[i] if weight is not None else part.shape[1] if part is not None else 0
+        for i, part in ((1, x), (2, y))
+    )
+    return [(rows, one), (rows, other), (outputs, one, other)]
+
+
+@bilinear_op.grad("input1", "input2", "weight", raw=_bilinear_raw, shapes=_bytes,
                   uses={"input1": "input2 weight", "input2": "input1 weight", "weight": "input1 input2"})  # fmt: skip
 def _(g: Tensor, input1: Tensor, input2: Tensor, weight: Tensor, needs: tuple[bool, ...]) -> tuple[Any, ...]:
     return (ops.einsum("no,oij,nj->ni", g, weight, input2) if needs[0] else None,

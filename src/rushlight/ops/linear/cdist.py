@@ -15,7 +15,7 @@ from rushlight.dispatch.dims import common_shape
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import NAMESPACES, function, op
 from rushlight.dispatch.rules import Making, of_laid_out
-from rushlight.kernels.dispatch import summed, up
+from rushlight.kernels.dispatch import FLOAT32, is_half, summed, up
 from rushlight.kernels.pointwise.distances import NORMS
 from rushlight.kernels.reference.distances import BLOCK
 from rushlight.ops.shape.reshape import broadcast
@@ -90,17 +90,25 @@ def weighted(w: Array, x: Array, other: Array) -> Array:
 def _bytes_of_grads(
     g: Array, x1: Array, x2: Array, out: Array, p: float, product: bool, needs: tuple[bool, bool], make: Making
 ) -> Any:
+    half = is_half(x1.dtype)  # all are copied to float32, and so are the gradients
+    copies = [make.array(x.shape, FLOAT32) for x in (g, x1, x2, out)] if half else []
+    g, x1, x2, out = copies or (g, x1, x2, out)
+
+    def gradient(i: int) -> Array:
+        return make.array((x1, x2)[i].shape, FLOAT32) if half else make.gradient(i)
+
     if p != 2 or not product:
-        if p in NORMS:
+        if p in NORMS and not half:
             return _of_kernel(g, needs, make)
-        found = [make.gradient(i) for i in range(2)]
-        make.work(_block_of_differences(x1, x2) * 9 // 4)  # with their sizes, and where those are 0
+        found = [gradient(i) if needs[i] or p not in NORMS else None for i in range(2)]
+        if p not in NORMS:
+            make.work(_block_of_differences(x1, x2) * 9 // 4)  # with their sizes, and where those are 0
         return found
     make.work(out.nbytes + out.size)  # the weights, and where there are any
     weights = make.array(out.shape, out.dtype)
     made: list[Any] = [None, None]
     for i, x in enumerate((x1, x2)):
-        made[i] = make.gradient(i) if needs[i] else None
+        made[i] = gradient(i) if needs[i] else None
         make.work(x.nbytes if needs[i] else 0)
     del weights
     return made

@@ -22,7 +22,8 @@ from rushlight.dispatch.keeping.blocks import in_blocks
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.operands import check_tensor
 from rushlight.dispatch.registry import function, op
-from rushlight.kernels.dispatch import BLOCK, is_half, parts_in_float32, up
+from rushlight.dispatch.rules import Making
+from rushlight.kernels.dispatch import AT_ONCE, BLOCK, FLOAT32, is_half, parts_in_float32, up
 from rushlight.kernels.pointwise.errors import total_error
 from rushlight.levels.batch import everything
 from rushlight.ops.elementwise.floats import each_in_float32, widened
@@ -438,7 +439,15 @@ def _divergence_raw(g: Array, target: Array, input_shape: tuple[int, ...], reduc
     return each_in_float32(slope, g, target)
 
 
-@kl_op.grad("input", raw=_divergence_raw)
+def _divergence_bytes(g: Array, target: Array, make: Making) -> Array:
+    """The gradient; of 16 bits what a block of it is computed of in float32, its slopes and what they are rounded of."""
+    made = make.gradient(0)
+    if is_half(g.dtype) and g.dtype == target.dtype:
+        make.work(3 * min(target.size, AT_ONCE) * FLOAT32.itemsize)
+    return made
+
+
+@kl_op.grad("input", raw=_divergence_raw, shapes=_divergence_bytes)
 def _divergence_slope(
     g: Array | Tensor, target: Array | Tensor, input_shape: tuple[int, ...], reduction: str, log_target: bool
 ) -> Any:

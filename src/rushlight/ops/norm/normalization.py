@@ -508,7 +508,7 @@ window_sum.grad("input")(lambda g, before, after: window_sum(g, after, before))
 @op(name="local_response_norm", promote="float", half=None, shape=shapes.same, batch=families.images)
 def local_response_op(input: Array, size: int, alpha: float, beta: float, k: float) -> Array:
     """input / (k + alpha * mean of squares over `size` channels)^beta.  (N, C, *) -> (N, C, *)"""
-    return by_places(lambda x: _responded(*widened(x), size, alpha, beta, k), input.dtype, input)
+    return by_places(lambda x: _responded(widened(x)[0], size, alpha, beta, k), input.dtype, input)
 
 
 def _responded(x: Array, size: int, alpha: float, beta: float, k: float) -> Any:
