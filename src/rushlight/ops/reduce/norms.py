@@ -31,10 +31,8 @@ from rushlight.tensor import Tensor, wrap
 
 def sizes_of(x: Array) -> Array:
     """|x|, in memory of its own; of 16 bits in float32."""
-    if is_half(x.dtype):
-        own = widened(x)
-        return np.abs(own, out=own)
-    return np.asarray(np.abs(x))
+    own = widened(x) if is_half(x.dtype) else None
+    return np.asarray(np.abs(x if own is None else own, out=own))
 
 
 SUMS = {1: "sum_of_sizes", 2: "sum_of_squares"}  # what a kernel adds up for a norm
@@ -45,8 +43,8 @@ def norm_of_halves(x: Array, p: float, dim: tuple[int, ...] | None, keepdim: boo
     total = joined(SUMS[int(p)], x, dim, keepdim, FLOAT32) if p in SUMS else None
     if total is not None:
         return np.asarray(np.sqrt(total) if p == 2 else total).astype(x.dtype)
-    by_blocks = x.flags.c_contiguous and p not in SUMS
-    return np.asarray(norm_by_folds(x if by_blocks else widened(x), p, dim, keepdim)).astype(x.dtype)
+    lying = x if x.flags.c_contiguous and p not in SUMS else widened(x)
+    return np.asarray(norm_by_folds(lying, p, dim, keepdim)).astype(x.dtype)
 
 
 def norm_of(x: Array, p: float, dim: tuple[int, ...] | None, keepdim: bool) -> Any:
