@@ -15,6 +15,8 @@ from rushlight.dispatch.declare import OPS, Array
 from rushlight.dispatch.keeping.rebuilt import WAYS
 from rushlight.dispatch.plan import arguments
 from rushlight.dispatch.registry import op
+from rushlight.ops.loss.cross_entropy import cross_entropy_op
+from rushlight.ops.loss.linear_cross_entropy import fused_op
 from rushlight.transforms.batching import pointwise, rule_of
 
 
@@ -266,3 +268,13 @@ def test_a_declaration_says_nothing_that_is_unknown() -> None:
 
 def test_both_solutions_of_systems_are_known_by_name() -> None:
     assert OPS["solve"].shown == "linalg_solve_ex" and OPS["lu_solve"].shown == "linalg_lu_solve"
+
+
+@pytest.mark.parametrize("operator", [cross_entropy_op, fused_op], ids=["cross_entropy", "linear_cross_entropy"])
+def test_rules_for_shapes_say_what_losses_keep(operator: Any) -> None:
+    logits, weight, target = np.ones((5, 4)), np.ones((4, 4)), np.zeros(5, np.int64)
+    linear = operator is fused_op
+    arrays = [logits, weight, None, target, None] if linear else [logits, target, None]
+    statics = ("none", -100, 0.0, 5, False) if linear else ("none", -100, 0.0)
+    results = operator.op.forward(*arrays, *statics)
+    assert [m.shape for m in operator.op.made(arrays, statics)] == [np.shape(r) for r in results]

@@ -89,7 +89,7 @@ def fused_op(input: Array, linear_weight: Array, linear_bias: Array | None, targ
 def _(input: Array, reduction: str, wide: bool) -> list[shapes.Made]:
     rows, dtype = input.shape[:-1], shapes.statistics_dtype(input.dtype)
     own = dtype if wide else input.dtype
-    return [shapes.lossy(rows, own, reduction), shapes.Made(rows, dtype), shapes.Made((), dtype)]
+    return [shapes.lossy(rows, own, reduction), shapes.Made((*rows, 2), dtype), shapes.Made((), dtype)]
 
 
 def _bytes_of_logits(input: Array, linear_weight: Array, rows: int) -> int:
