@@ -201,7 +201,7 @@ class Tensor(TensorMethods):
 
     def untyped_storage(self) -> Storage:
         """The bytes shared with views."""
-        return storage_of(self)
+        return storage_of(shown(self))
 
     def data_ptr(self) -> int:
         """Address of the first element."""
@@ -339,7 +339,7 @@ class Tensor(TensorMethods):
     def data(self) -> Tensor:
         """The same memory outside the graph, with a version counter of its own.  Inside `vmap` RuntimeError, as in PyTorch."""
         if self._held.__class__ is np.ndarray and not self._inference:
-            return twin(self)
+            return twin(shown(self))
         if getattr(self._held, "samples", False):
             raise RuntimeError("accessing `data` under vmap transform is not allowed")
         return self.detach()
@@ -498,6 +498,23 @@ def wrap(array: Any) -> Tensor:
     t._array = array if array.__class__ is np.ndarray else as_array(array)
     t._edge = t._storage = t._view = None
     return t
+
+
+def steady_node(tensor: Tensor) -> tuple[Any, Tensor] | None:
+    """The node that made a tensor or what it is a view of, and that, where its gradient is to stay though that changes."""
+    result: Tensor = tensor if tensor._view is None else tensor._view.base
+    edge: Any = result._edge
+    if edge is None or not getattr(edge, "steady_out", False):  # a leaf that hooks unpacked is its own edge
+        return None
+    return edge, result
+
+
+def shown(tensor: Tensor) -> Tensor:
+    """A tensor whose memory is about to be shown outside of the graph: its node wants to know when that changes there."""
+    found = steady_node(tensor)
+    if found is not None:
+        found[0].watch_result(found[1])
+    return tensor
 
 
 def twin(tensor: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +13,7 @@ import torch as pytorch
 
 import rushlight as torch
 from rushlight import memory, stores
+from rushlight.storage import dependents
 from rushlight.utils.checkpoint import checkpoint
 
 RECTIFIERS = [
@@ -34,6 +36,12 @@ CHANGES: dict[str, Callable[[Any, Any], Any]] = {
     "by another": lambda lib, y: lib.sigmoid_(y),
     "limited": lambda lib, y: y.clamp_(min=0.1),
     "put": lambda lib, y: y.__setitem__(0, 1.0),
+    "detached": lambda lib, y: y.detach().mul_(2.0),
+    "detached and itself": lambda lib, y: (y.detach().mul_(2.0), y.mul_(1.5)),
+    "part of data": lambda lib, y: y.data[0].mul_(2.0),
+    "data and itself": lambda lib, y: (y.data.mul_(2.0), y.mul_(1.5)),
+    "by numpy": lambda lib, y: y.detach().numpy().__imul__(2.0),
+    "storage": lambda lib, y: y.untyped_storage().fill_(0),
 }
 
 
@@ -88,6 +96,64 @@ def test_within_what_packs_results(within: str, shape: tuple[int, ...]) -> None:
     else:
         checkpoint(lambda y: checkpoint(loss, y, use_reentrant=False), x, use_reentrant=False).backward()
     assert torch.equal(x.grad, wanted)
+
+
+@pytest.mark.parametrize("name", ["relu6", "hardsigmoid", "elu"])
+def test_result_of_out(name: str) -> None:
+    leaves = []
+    for lib in (torch, pytorch):
+        x = lib.linspace(-4, 4, 12).reshape(3, 4).requires_grad_()
+        y = getattr(lib.nn.functional, name)(x)
+        with lib.no_grad():
+            lib.mul(y, 2.0, out=y)
+            lib.exp(y, out=y)
+        y.sum().backward()
+        leaves.append(x.grad.numpy())
+    np.testing.assert_allclose(*leaves, rtol=1e-5, atol=1e-6)
+
+
+WAYS: dict[str, Callable[[], Any]] = {
+    "none": contextlib.nullcontext,
+    "hooks": lambda: torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t),
+    "disk": lambda: stores.disk(min_bytes=0),
+    "recompute": lambda: stores.recompute(min_bytes=0),
+}
+
+
+@pytest.mark.parametrize("within", WAYS)
+@pytest.mark.parametrize("name", ["relu6", "hardsigmoid", "hardtanh", "elu_", "leaky_relu_"])
+@pytest.mark.parametrize("part", [False, True])
+@pytest.mark.filterwarnings("ignore:.*stored nothing")
+def test_results_that_are_made_in_place(part: bool, name: str, within: str) -> None:
+    def step(inplace: bool) -> Any:
+        x = torch.linspace(-4, 4, 120).reshape(12, 10).requires_grad_()
+        h = x * 1.5
+        act = getattr(torch.nn.functional, name if inplace else name.rstrip("_"))
+        options = {"inplace": True} if inplace and name[-1] != "_" else {}
+        if not part:
+            h = act(h, **options)
+        elif inplace:
+            act(h[1:], **options)
+        else:
+            h = torch.cat([h[:1], act(h[1:])])
+        h.mul_(3)
+        h[2:].add_(1)
+        (h * torch.arange(10.0)).sum().backward()
+        return x.grad
+
+    with WAYS[within]():
+        found = step(True)
+    assert torch.allclose(found, step(False))
+
+
+def test_nobody_watches_over_results_of_the_past() -> None:
+    for name in RECTIFIERS:
+        y = getattr(torch.nn.functional, name)(torch.ones(3, requires_grad=True))
+        shown = y.detach()
+        y.sum().backward()
+        del y
+        assert not [who for entries in dependents.values() for _, who in entries if who.__class__.__name__ == "Watch"]
+        assert shown.shape == (3,)
 
 
 def test_nothing_stays() -> None:

@@ -103,6 +103,7 @@ def computed_into(op: Op, inputs: tuple[Any, ...], out: Tensor) -> bool:
         op.check(arrays)
     check_single_writes(op.name, target)
     settle(target)
+    inplace.keep_result(out)
     if alone:
         np.copyto(target, arrays[0])
         op.into(target)

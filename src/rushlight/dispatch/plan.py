@@ -23,11 +23,11 @@ import numpy as np
 from rushlight.basics.state import modes
 from rushlight.dispatch.by_sample import level_of
 from rushlight.dispatch.keeping.blocks import LARGE, gradient_by_blocks, steps
-from rushlight.dispatch.keeping.gates import gates_of
 from rushlight.dispatch.keeping.remade import Rebuilt
+from rushlight.dispatch.keeping.results import keep_result, watch_result
 from rushlight.dispatch.keeping.spare import spare
 from rushlight.engine.node import EVERY, Node, Port
-from rushlight.engine.saved import DETACHED, Constant, OfView, Packed, SavedOutput, Sparing, freed, stale
+from rushlight.engine.saved import DETACHED, Constant, OfView, Packed, SavedOutput, freed, stale
 from rushlight.kernels.rows import LARGE as SPREAD_FROM
 from rushlight.tensor import Tensor, wrap
 
@@ -153,22 +153,10 @@ class FullNode(OpNode):
         self.saved = self.outs = self.aux = None
 
     def keep_result(self, result: Tensor) -> None:
-        kept, storage = self.outs[0] if self.outs else None, result._storage
-        version = kept.version if kept.__class__ is SavedOutput else 0
-        if kept.__class__ not in (SavedOutput, Packed) or result._held.__class__ is not np.ndarray:
-            return
-        if storage is not None and storage.version != version:
-            return
-        if self.plan.op.gates is not None and kept.tangents is None:
-            self.outs = (gates_of(result._held, self),)
-            return
-        copy: Any = wrap(result._held.copy())
-        copy._tangents = kept.tangents
-        if isinstance(kept, Packed) and all(isinstance(pair, Sparing) for pair in kept.hooks):
-            self.outs = (Packed(copy, kept.hooks, kept.where, True),)
-        else:
-            self.outs = (SavedOutput(copy, 0),)
-            self.outs[0].tangents = kept.tangents
+        keep_result(self, result._held, result._storage)
+
+    def watch_result(self, result: Tensor) -> None:
+        watch_result(self, result._held)
 
 
 class SeveralOutputs(FullNode):

@@ -21,7 +21,7 @@ from rushlight.engine.views import Step, chain_of, follow_retained, lags, refres
 from rushlight.levels.batch import batched_like, batches_of
 from rushlight.signs import to_hold, turned
 from rushlight.storage import bump, dependents, refuse_inference, root_of, settle, storage_of
-from rushlight.tensor import Tensor, bare, wrap
+from rushlight.tensor import Tensor, bare, steady_node, wrap
 
 
 def check(tensor: Tensor, requires_grad: bool) -> None:
@@ -61,10 +61,9 @@ def check(tensor: Tensor, requires_grad: bool) -> None:
 
 def keep_result(tensor: Tensor) -> None:
     """Have the node that made a tensor, which is about to change, keep what it needs of it, where PyTorch's keeps its input instead."""
-    result = tensor if tensor._view is None else tensor._view.base
-    edge = result._edge
-    if edge is not None and getattr(edge, "steady_out", False):  # a leaf that hooks unpacked is its own edge
-        edge.keep_result(result)
+    found = steady_node(tensor)
+    if found is not None:
+        found[0].keep_result(found[1])
 
 
 def tell_of_operands(target: Tensor, flat: Sequence[Any]) -> None:
@@ -189,6 +188,23 @@ class CopySlices(Node):
         self.turned = any(step.__class__ is Step and step.op.turns for step in chain)
         rest = fn.edges[1:]
         self.edges, fn.edges = (edge_of(base), *rest), (None, *rest)
+
+    @property
+    def steady_out(self) -> bool:  # type: ignore[override]
+        """As of the operation."""
+        return self.fn.steady_out
+
+    def keep_result(self, result: Tensor) -> None:
+        self.fn.keep_result(self.part(result))
+
+    def watch_result(self, result: Tensor) -> None:
+        self.fn.watch_result(self.part(result))
+
+    def part(self, base: Tensor) -> Tensor:
+        """The view that was changed, of its base."""
+        t = wrap(replay(self.chain, base._held))
+        t._storage = base._storage
+        return t
 
     def name(self) -> str:
         """The name, with PyTorch's prefix."""

@@ -70,6 +70,9 @@ class Node:
     def keep_result(self, result: Tensor) -> None:
         """The result is about to change: keep what the gradient asks of it as it is."""
 
+    def watch_result(self, result: Tensor) -> None:
+        """The memory of the result is about to be shown outside of the graph: have `keep_result` run before it changes there."""
+
     def run(self, g: Any, wanted: int) -> Sequence[Any]:
         """Gradients of the inputs as arrays, one per edge or None; `g` an array, or a list for several outputs."""
         raise NotImplementedError

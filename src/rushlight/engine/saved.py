@@ -50,14 +50,18 @@ class Constant:
 
 
 class SavedOutput:
-    """An output kept by the node that made it: the memory without the tensor, whose edge would close a cycle."""
+    """An output kept by the node that made it: the memory without the tensor, whose edge would close a cycle.
 
-    __slots__ = ("array", "nr", "storage", "tangents", "version")
+    watch: who is told when others change that memory, once it is shown to them (see `keeping/results.py`).
+    """
+
+    __slots__ = ("array", "nr", "storage", "tangents", "version", "watch")
     _storage = None
 
     def __init__(self, tensor: Tensor, nr: int):
         self.array, self.storage, self.nr = tensor._array, storage_of(tensor), nr
         self.version, self.tangents = self.storage.version, None
+        self.watch: Any = None
 
     def tensor(self, edge: Edge | None) -> Tensor:
         """The output again, with its place in the graph."""
@@ -117,7 +121,7 @@ class OfView:
 class Packed:
     """A tensor in the form that a pack hook gave it."""
 
-    __slots__ = ("hooks", "like", "outer", "packed", "stages", "tangents", "where")
+    __slots__ = ("hooks", "like", "outer", "packed", "stages", "tangents", "version", "watch", "where")
     _storage = None
 
     def __init__(self, tensor: Tensor, hooks: tuple[Any, ...], where: tuple[str, ...] | None = None, own: bool = False):
@@ -127,9 +131,11 @@ class Packed:
         tensor is a result of the node that keeps this: hooks see it detached, or what they keep would close a cycle.
         """
         self.hooks, self.tangents, self.where = hooks, tensor._tangents, where
+        self.watch: Any = None
         held = tensor._held
         self.like: Any = (held.shape, held.dtype) if held.__class__ is ndarray else None
         self.outer = outer_edges(tensor, own)
+        self.version = storage_of(tensor).version if own else 0
         former, modes.saving = modes.saving, where
         try:
             self.packed, self.stages = pack(detached(tensor) if own else tensor, hooks)

@@ -36,7 +36,7 @@ from rushlight.dispatch.options import META, check_device, no_values, numpy_dtyp
 from rushlight.dispatch.registry import function, op
 from rushlight.engine.conform import cast_array, tensor_functions
 from rushlight.kernels.pointwise.copies import copied, move
-from rushlight.tensor import Tensor, alias, wrap
+from rushlight.tensor import Tensor, alias, shown, wrap
 
 
 @op(
@@ -170,7 +170,7 @@ def detach(input: Tensor) -> Tensor:
         return input._held.level.detached(input)
     if special.classes is not None and special.classes.owns((input,)):
         return special.classes.detached(input)
-    return alias(input)
+    return alias(shown(input))
 
 
 @function(method=True)
