@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from rushlight.ops.reduce.scan import cumsum, join, slice_of
 from rushlight.ops.reduce.sums import sum_
 from rushlight.ops.shape.join import cat
 from rushlight.tensor import Tensor
+
+PART = 1 << 19  # numbers of 16 bits that are made float32 at once
 
 
 @function(method=True, out=True)
@@ -126,6 +129,24 @@ def places(x: Tensor | None, dx: int | None, given: int | None) -> tuple[Any, An
     return x, 1 if given is None else given
 
 
+def cut_along(y: Any, dim: int) -> int | None:
+    """Of large arrays of 16 bits, integrated along rows that lie side by side, the dimension along which a few go to float32 at a
+    time: each row is added up as it is among all."""
+    last = y.ndim - 1
+    if y.dtype not in dtypes.HALVES or y.size <= PART or last < 1 or dim not in (-1, last):
+        return None
+    axis = max(range(last), key=lambda i: y.shape[i])
+    lies = getattr(getattr(y, "flags", None), "c_contiguous", False)
+    return axis if lies and y.shape[axis] > 1 else None
+
+
+def parts(y: Tensor, axis: int) -> list[Any]:
+    """Parts of a tensor of about `PART` elements along a dimension."""
+    shape = raw(y).shape
+    step = max(1, PART * shape[axis] // math.prod(shape))
+    return [slice_of(y, axis, start, min(start + step, shape[axis])) for start in range(0, shape[axis], step)]
+
+
 def evenly(y: Tensor, dx: Any, dim: int) -> Tensor:
     """The integral of real numbers at one distance: their sum without half of the first and the last, in one pass."""
     n = raw(y).shape[dim]
@@ -140,6 +161,9 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = 
     x, dx = places(x, dx, dx)
     if x is None and raw(y).dtype.char in "fd" and raw(y).ndim and raw(y).shape[(dim := wrap_dim(dim, raw(y).ndim))]:
         return evenly(y, dx, dim)
+    if (x is None or raw(x).ndim == 1) and (axis := cut_along(raw(y), dim)) is not None:
+        given: dict[str, Any] = {"dx": dx} if x is None else {"x": x}
+        return cat([trapezoid(part, dim=dim, **given) for part in parts(y, axis)], axis)
     found = areas("trapezoid", y, x, dx, dim)
     if found is None:
         shape = [n for i, n in enumerate(raw(y).shape) if i != wrap_dim(dim, raw(y).ndim)]
