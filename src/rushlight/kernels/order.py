@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from rushlight.kernels.dispatch import Array, bits, contiguous, dense, is_half, native, rounded, rows_of, up
+from rushlight.kernels.dispatch import Array, bits, contiguous, dense, is_half, native, rounded, rows_of, summed_in, up
 from rushlight.kernels.native.signatures import exports, exports_of_rows
 from rushlight.kernels.reference import order as reference
 
@@ -114,9 +114,15 @@ def bytes_of_rank(input: Array, dim: int | None) -> int:
 
 
 def has_short_rows(x: Array, dim: int) -> bool:
-    """Whether `short_rows_in_order` sorts an array along `dim`."""
+    """Whether `short_rows_in_order` sorts an array along `dim`, one of 16 bits in float32."""
     last = x.ndim > 0 and dim in (-1, x.ndim - 1)
-    return bool(last and 0 < x.shape[-1] <= _SHORT and x.size and x.flags.c_contiguous and native(x.dtype) is not None)
+    return bool(
+        last
+        and 0 < x.shape[-1] <= _SHORT
+        and x.size
+        and x.flags.c_contiguous
+        and native(summed_in(x.dtype)) is not None
+    )
 
 
 def short_rows_in_order(x: Array, descending: bool) -> tuple[Array, Array]:

@@ -16,7 +16,7 @@ from rushlight.dispatch.formats import turned_back
 from rushlight.dispatch.outs import moving
 from rushlight.dispatch.registry import along, function, op
 from rushlight.dispatch.results import named
-from rushlight.kernels.dispatch import memory_order
+from rushlight.kernels.dispatch import FLOAT32, is_half, memory_order, recast
 from rushlight.kernels.order import bytes_of_rank
 from rushlight.kernels.reference.order import order_of
 from rushlight.ops.index.raw_indices import gather_along
@@ -42,16 +42,28 @@ def placed(input: Array, dim: int, descending: bool, stable: bool) -> Array:
     differentiable=(0,),
     grads={"input": lambda g, indices, input_shape, dim: place_along(g, indices, input_shape, dim)},
     shape=shapes.with_indices,
+    half=None,
     batch=families.shifted,
 )
 def sort_op(input: Array, dim: int, descending: bool, stable: bool) -> tuple[Array, ...]:
     """The elements in order along `dim` and where they were.  (*) -> (*), (*)"""
     if not input.ndim:
         return input.copy(), np.zeros((), np.int64)
-    if backend.has_short_rows(input, dim):
-        return backend.short_rows_in_order(input, descending)
-    index = placed(input, dim, descending, stable)
+    keys = recast(input, FLOAT32) if is_half(input.dtype) else input
+    if backend.has_short_rows(keys, dim):
+        values, index = backend.short_rows_in_order(keys, descending)
+        return recast(values, input.dtype), index
+    index = placed(keys, dim, descending, stable)
+    del keys
     return gather_along(input, index, dim), index
+
+
+@sort_op.work
+def _(input: Array, dim: int) -> int:
+    """Of 16 bits the copy in float32, where their order is found before there are values; of short rows they are copied, too."""
+    if not is_half(input.dtype) or not input.ndim:
+        return 0
+    return input.size * (8 if backend.has_short_rows(input, dim) else 2)
 
 
 @op(
