@@ -132,6 +132,7 @@ OF_16_BITS: dict[str, tuple[tuple[tuple[int, ...], ...], Callable[..., Any]]] = 
     "local_response_norm": (((8, 32, 64, 64),), lambda a: F.local_response_norm(a, 5)),
     "of probabilities": (((1000, 700),), lambda a: F.binary_cross_entropy(a, a.detach())),
     "sort of short rows": (((200_000, 4),), lambda a: a.sort(1)[0]),
+    "pow": (((1000, 700), (1000, 700)), torch.pow),
     "trapezoid": (((1000, 700),), torch.trapezoid),
     "soft margins": (((1000, 700),), lambda a: F.soft_margin_loss(a, a.detach())),
     "linear_cross_entropy": (((1500, 128), (1000, 128)), lambda a, w: F.linear_cross_entropy(a, w, LABELS)),
@@ -156,7 +157,7 @@ def test_the_peak_of_an_operator_on_16_bits(name: str, dtype: Any) -> None:
     [("relu", 4), ("leaky_relu", 4), ("dropout", 4), ("mish", 6), ("logsigmoid", 6), ("with logits", 6), ("maximum", 6),
      ("grid_sample", 5), ("reflections", 5), ("logcumsumexp", 8), ("norm of order 3", 2), ("infinite norm", 2), ("threshold", 4),
      ("local_response_norm", 3), ("of probabilities", 3), ("soft margins", 3), ("trapezoid", 3),
-     ("sort", 7)],
+     ("sort", 7), ("pow", 5)],
 )  # fmt: skip
 def test_16_bits_are_not_copied_whole(name: str, times: int, dtype: Any) -> None:
     shapes, fn = OF_16_BITS[name]

@@ -159,11 +159,9 @@ def _power_of_halves(x: Array, exponent: Array | float) -> Array:
         return np.asarray(found if number else _no_roots(x, by, found))
     if exponent.__class__ is ndarray:
         found = in_float32_blocks(_power, x, exponent)
-        wide = up(x, exponent)
-    else:
-        found = in_float32_blocks(lambda a: _power(a, exponent), x)
-        wide = [*up(x), exponent]
-    return rounded(np.asarray(_power(*wide)), x.dtype) if found is None else found
+        return rounded(np.asarray(_power(*up(x, exponent))), x.dtype) if found is None else found
+    found = in_float32_blocks(lambda a: _power(a, exponent), x)
+    return rounded(np.asarray(_power(up(x)[0], exponent)), x.dtype) if found is None else found
 
 
 def _power(x: Array, exponent: Array | float) -> Array:
