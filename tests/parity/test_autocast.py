@@ -173,6 +173,43 @@ def test_the_scaler_says_what_pytorchs_says() -> None:
     assert one_error(scaler_story(rushlight)) == one_error(scaler_story(torch))
 
 
+def test_a_step_without_gradients_is_refused() -> None:
+    for lib in (rushlight, torch):
+        p = lib.nn.Parameter(lib.ones(2))
+        optimizer, scaler = lib.optim.SGD([p], lr=0.5), lib.amp.GradScaler("cpu")
+        scaler.scale(lib.ones(1))
+        with pytest.raises(AssertionError):
+            scaler.step(optimizer)
+        with pytest.raises((RuntimeError, AssertionError)):
+            scaler.update()
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_checkpoints_compute_again_as_they_did_though_backward_is_outside(reentrant: bool) -> None:
+    def gradients(lib: Any) -> tuple[list[str], list[Any]]:
+        layer, seen = lib.nn.Linear(3, 3), []
+        with lib.no_grad():
+            layer.weight.copy_(lib.arange(9.0).reshape(3, 3) / 9)
+            layer.bias.fill_(0.5)
+
+        def run(z: Any) -> Any:
+            seen.append(layer(z).dtype)
+            return layer(z)
+
+        x = lib.ones(2, 3, requires_grad=True)
+        with lib.autocast("cpu", dtype=lib.bfloat16):
+            y = lib.utils.checkpoint.checkpoint(run, layer(x), use_reentrant=reentrant)
+        again = lib.utils.checkpoint.checkpoint(run, x, use_reentrant=reentrant)
+        with lib.autocast("cpu", dtype=lib.bfloat16):
+            (y.float().sum() + again.sum()).backward()
+        return [str(t).split(".")[-1] for t in seen], [layer.weight.grad.tolist(), x.grad.tolist()]
+
+    (ours, found), (theirs, wanted) = gradients(rushlight), gradients(torch)
+    assert ours == theirs
+    for a, b in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-2)
+
+
 def test_nesting_and_states() -> None:
     def story(lib: Any) -> list[Any]:
         a, found = lib.ones(2, 2), []

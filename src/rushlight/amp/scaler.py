@@ -55,9 +55,8 @@ class GradScaler:
             raise ValueError(f"GradScaler: backoff_factor must be below 1, got {backoff_factor}")
         self._scale, self._growth_factor, self._backoff_factor = float(init_scale), growth_factor, backoff_factor
         self._growth_interval, self._growth_tracker = growth_interval, 0
-        self._infinite: dict[
-            int, bool
-        ] = {}  # by optimizer: whether its gradients, divided since the last update, are not finite
+        # By optimizer: whether its gradients, divided since the last update, are not finite; None where there were none.
+        self._infinite: dict[int, bool | None] = {}
         self._stepped: set[int] = set()
 
     def is_enabled(self) -> bool:
@@ -118,12 +117,10 @@ class GradScaler:
             )
         if special.observing:
             events.treated("GradScaler")
-        infinite = False
-        for group in optimizer.param_groups:
-            for p in group["params"]:
-                if p.grad is not None:
-                    infinite |= self._divide(p.grad)
-        self._infinite[id(optimizer)] = infinite
+        found = [
+            self._divide(p.grad) for group in optimizer.param_groups for p in group["params"] if p.grad is not None
+        ]  # all of them: any() of a generator would leave those after the first infinite one as they are
+        self._infinite[id(optimizer)] = any(found) if found else None
 
     def _divide(self, grad: Tensor) -> bool:
         """Divides one gradient; whether it is not finite."""
@@ -140,7 +137,8 @@ class GradScaler:
     def step(self, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
         """The optimizer's step, left out where a gradient is not finite.
 
-        Raises RuntimeError for a second step since the last `update`, for closures, and for optimizers that step in backward.
+        Raises RuntimeError for a second step since the last `update`, for closures, and for optimizers that step in backward;
+        AssertionError where no parameter has a gradient.
         """
         self._check(optimizer)
         if not self._enabled:
@@ -153,6 +151,11 @@ class GradScaler:
             raise RuntimeError("GradScaler.step: step() has already been called since the last update()")
         if id(optimizer) not in self._infinite:
             self.unscale_(optimizer)
+        if self._infinite[id(optimizer)] is None:
+            raise AssertionError(
+                f"GradScaler.step: no parameter of this {type(optimizer).__name__} has a gradient: call backward() on a "
+                "scaled loss that they had part in, or leave out this optimizer's step"
+            )
         self._stepped.add(id(optimizer))
         return None if self._infinite[id(optimizer)] else optimizer.step(**kwargs)
 
@@ -174,9 +177,9 @@ class GradScaler:
             return
         if new_scale is not None:
             self._scale = float(new_scale)
-        elif not self._infinite:
+        elif all(infinite is None for infinite in self._infinite.values()):
             raise RuntimeError(
-                "GradScaler.update: no optimizer's step() or unscale_() was called since the last update()"
+                "GradScaler.update: no optimizer's step() or unscale_() was called since the last update() with a gradient"
             )
         elif any(self._infinite.values()):
             self._scale, self._growth_tracker = self._scale * self._backoff_factor, 0

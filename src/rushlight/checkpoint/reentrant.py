@@ -24,6 +24,7 @@ class CheckpointFunction(Function):
         """The first run, without a graph."""
         ctx.run_function = run_function
         ctx.rng = default_generator.state_words() if preserve_rng_state else None
+        ctx.autocast = None if modes.autocast is None else modes.autocast.anew()
         ctx.places = [i for i, x in enumerate(args) if isinstance(x, Tensor)]
         ctx.inputs = [None if isinstance(x, Tensor) else x for x in args]
         ctx.save_for_backward(*(args[i] for i in ctx.places))
@@ -42,7 +43,7 @@ class CheckpointFunction(Function):
         for place, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
             inputs[place] = tensor
         again = detach_variable(tuple(inputs))
-        with Random(ctx.rng), Setting("grad", True), guarded():
+        with Random(ctx.rng), Setting("grad", True), Setting("autocast", ctx.autocast), guarded():
             outputs = ctx.run_function(*again)
         outputs = outputs if isinstance(outputs, (tuple, list)) else (outputs,)
         pairs = [(o, g) for o, g in zip(outputs, grads, strict=True) if isinstance(o, Tensor) and o.requires_grad]
