@@ -17,9 +17,23 @@ LONG = 300_001  # enough for several threads, and no multiple of anything
 
 
 def numbers(seed: int, dtype: str, size: int = LONG) -> Any:
+    if np.dtype(dtype).kind != "f":
+        return whole_numbers(seed, np.dtype(dtype), size)
     found = (np.random.default_rng(seed).standard_normal(size) * 3).astype(dtype)
     for start in (0, size // 2, size - len(SPECIAL)):
         found[start : start + len(SPECIAL)] = np.roll(SPECIAL, seed)
+    return found
+
+
+def whole_numbers(seed: int, dtype: np.dtype[Any], size: int) -> Any:
+    """Small ones, zeros and the extremes among them; of bools both."""
+    random = np.random.default_rng(seed)
+    if dtype.kind == "b":
+        return random.integers(0, 2, size).astype(bool)
+    limits = np.iinfo(dtype)
+    found = random.integers(max(limits.min, -9), 10, size).astype(dtype)
+    for start in (0, size // 2, size - 3):
+        found[start : start + 3] = np.roll(np.array([limits.min, limits.max, 0], dtype), seed)
     return found
 
 
@@ -99,6 +113,24 @@ def test_warnings_come_from_every_part(place: int) -> None:
             on(2, lambda run=run, y=y: run(y))
         with np.errstate(all="raise"), pytest.raises(FloatingPointError, match=words):
             on(2, lambda run=run, y=y: run(y))
+
+
+@pytest.mark.parametrize("dtype", ["i4", "i8", "u1"])
+def test_quotients_of_whole_numbers_warn_from_every_part(dtype: str) -> None:
+    x = np.ones(LONG, dtype)
+    for place in (0, LONG // 3, LONG - 1):
+        y = x.copy()
+        y[place] = 0
+        with np.errstate(all="warn"), pytest.warns(RuntimeWarning, match="divide by zero"):
+            assert on(2, lambda y=y: x // y)[place] == 0
+        with np.errstate(all="raise"), pytest.raises(FloatingPointError, match="divide by zero"):
+            on(2, lambda y=y: x % y)
+
+
+def test_errors_of_whole_powers_are_raised() -> None:
+    x = np.ones(LONG, np.int64)
+    with pytest.raises(ValueError, match="negative integer powers"):
+        on(2, lambda: x ** -np.ones(LONG, np.int64))
 
 
 def test_no_warning_is_left_over() -> None:

@@ -9,7 +9,7 @@ namespace {
 using Size = intptr_t;
 using Loop = void (*)(char **args, const Size *count, const Size *step, void *data);
 
-constexpr int kPlaces = 192, kMost = 3;
+constexpr int kPlaces = 256, kMost = 3;
 
 // A loop that NumPy had, of so many operands, the last of which it writes, and how many elements are worth a thread.
 struct Place {

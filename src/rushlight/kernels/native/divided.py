@@ -30,6 +30,14 @@ FUNCTIONS = (
     *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "cbrt"),
 )
 FUNCTIONS_OF_TWO = ("power", "arctan2", "hypot", "logaddexp", "logaddexp2", "fmod", "remainder", "floor_divide")
+LOGIC = ("logical_and", "logical_or", "logical_xor")
+BITWISE = ("bitwise_and", "bitwise_or", "bitwise_xor")
+WHOLE = "liB"  # int64, int32, uint8.  Their power stays NumPy's: it raises errors of Python, which threads would lose
+WHOLE_PAIRS = (
+    *("add", "subtract", "multiply", "maximum", "minimum", "fmax", "fmin", *BITWISE, "left_shift", "right_shift"),
+)
+WHOLE_SINGLES = ("negative", "absolute", "square", "sign", "invert")
+QUOTIENTS = ("fmod", "remainder", "floor_divide")
 
 DIVIDED: list[tuple[str, str]] = []  # the ufuncs that have them, and of which dtypes
 
@@ -47,14 +55,20 @@ def install(lib: Any) -> None:
 
 def _wanted() -> list[tuple[str, str, int]]:
     """Ufuncs, the letters of dtypes of their operands, and how many elements are worth a thread."""
-    real = [(name, d * 3) for d in "fd" for name in PAIRS] + [(name, d * 2) for d in "fd" for name in SINGLES]
-    truths = [(name, d * 2 + "?") for d in "fd" for name in TRUTHS] + [(name, d + "?") for d in "fd" for name in KINDS]
-    heavy = [(name, d * 2) for d in "fd" for name in FUNCTIONS] + [
-        (name, d * 3) for d in "fd" for name in FUNCTIONS_OF_TWO
-    ]
-    return [(name, kinds, LIGHT // np.dtype(kinds[0]).itemsize) for name, kinds in real + truths] + [
+    pairs = _of("fd", 3, (*PAIRS, "heaviside")) + _of(WHOLE, 3, WHOLE_PAIRS) + _of("?", 3, BITWISE)
+    singles = _of("fd", 2, SINGLES) + _of(WHOLE, 2, WHOLE_SINGLES) + _of("?", 2, ("invert",))
+    truths = _of("fd" + WHOLE, 2, (*TRUTHS, *LOGIC), "?") + _of("?", 3, ("equal", "not_equal", *LOGIC))
+    kinds_of_one = _of("fd", 1, KINDS, "?") + _of("fd?" + WHOLE, 1, ("logical_not",), "?")
+    heavy = _of("fd", 2, FUNCTIONS) + _of("fd", 3, FUNCTIONS_OF_TWO) + _of(WHOLE, 3, QUOTIENTS)
+    light = [*pairs, *singles, *truths, *kinds_of_one]
+    return [(name, kinds, LIGHT // np.dtype(kinds[0]).itemsize) for name, kinds in light] + [
         (*both, HEAVY) for both in heavy
     ]
+
+
+def _of(letters: str, operands: int, names: tuple[str, ...], result: str = "") -> list[tuple[str, str]]:
+    """Ufuncs over so many operands of each dtype, the result among them unless it has a letter of its own."""
+    return [(name, letter * operands + result) for letter in letters for name in names]
 
 
 def _giving(lib: Any) -> Any:
@@ -68,7 +82,7 @@ def _giving(lib: Any) -> Any:
             return False
         former = ctypes.c_void_p.from_address(lib.rl_divided_former(place))
         lib.rl_divided_as(place, len(kinds), grain)
-        if name in EXTREMES:
+        if name in EXTREMES and kinds[0] in "fd":
             lib.rl_divided_extremes(place, name == "maximum", np.dtype(kinds[0]).itemsize)
         return bool(put(name, loop, [np.dtype(letter).num for letter in kinds], former))
 

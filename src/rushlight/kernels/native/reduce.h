@@ -12,7 +12,11 @@ template <int kLanes, class T> RL_INLINE T row_max_by(const T *x, long n) {
     for (; i + kLanes <= n; i += kLanes)
 #pragma omp simd
         for (int k = 0; k < kLanes; ++k) lane[k] = x[i + k] > lane[k] ? x[i + k] : lane[k];
-    for (int k = 0; i < n; ++i, ++k) lane[k] = x[i] > lane[k] ? x[i] : lane[k];
+    for (; i < n; i += kVector<T>) {  // the last of these begins before the one before it ends
+        const T *from = x + (i < n - kVector<T> ? i : n - kVector<T>);
+#pragma omp simd
+        for (int k = 0; k < kVector<T>; ++k) lane[k] = from[k] > lane[k] ? from[k] : lane[k];
+    }
     for (int width = kLanes / 2; width > 0; width /= 2)
         for (int k = 0; k < width; ++k) lane[k] = lane[k + width] > lane[k] ? lane[k + width] : lane[k];
     return lane[0];
@@ -35,41 +39,58 @@ template <class T> RL_INLINE T row_max(const T *x, long n) {
     return lanes_joined(v, [](auto a, auto b) { return a > b ? a : b; });
 }
 
-// The exponentials of a vector's elements above `m`, in their place; their sum.
-template <class T> RL_INLINE T exp_of_vector(T *v, T m) {
+template <class T> RL_INLINE T sum_of_lanes(const T *v) {
+    return lanes_joined(v, [](auto a, auto b) { return a + b; });
+}
+
+// The exponentials of a row too short for a vector, in `v`, above `m`; their sum.
+template <class T> RL_INLINE T exp_of_few(const T *x, long n, T m, T *v) {
+    padded(x, n, -infinity<T>(), v);
 #pragma omp simd
     for (long i = 0; i < kVector<T>; ++i) v[i] = rl::exp(v[i] - m);
-    return lanes_joined(v, [](auto a, auto b) { return a + b; });
+    return sum_of_lanes(v);
 }
 
 // The sum of the exponentials of a row above `m`.
 template <class T> RL_INLINE T exp_sum(const T *x, long n, T m) {
-    const long whole = n - n % kVector<T>;
-    T s = 0;
+    constexpr long V = kVector<T>;
+    T last[V], s = 0;
+    if (n < V) return exp_of_few(x, n, m, last);
+    const long rest = n % V;
 #pragma omp simd reduction(+ : s)
-    for (long i = 0; i < whole; ++i) s += rl::exp(x[i] - m);
-    if (whole == n) return s;
-    T last[kVector<T>];
-    padded(x + whole, n - whole, -infinity<T>(), last);
-    return s + exp_of_vector(last, m);
+    for (long i = 0; i < n - rest; ++i) s += rl::exp(x[i] - m);
+    if (!rest) return s;
+#pragma omp simd
+    for (long i = 0; i < V; ++i) last[i] = i < V - rest ? T(0) : rl::exp(x[n - V + i] - m);
+    return s + sum_of_lanes(last);
 }
 
 // The same, each of them in `o`, which may be `x`.
 template <class T> RL_INLINE T exp_each(const T *x, T *o, long n, T m) {
-    const long whole = n - n % kVector<T>;
-    T s = 0;
+    constexpr long V = kVector<T>;
+    T last[V], s = 0;
+    if (n < V) {
+        s = exp_of_few(x, n, m, last);
+        for (long i = 0; i < n; ++i) o[i] = last[i];
+        return s;
+    }
+    const long rest = n % V;
+    if (rest) std::memcpy(last, x + n - V, sizeof last);  // some of which are written before
 #pragma omp simd reduction(+ : s)
-    for (long i = 0; i < whole; ++i) {
+    for (long i = 0; i < n - rest; ++i) {
         const T e = rl::exp(x[i] - m);
         o[i] = e;
         s += e;
     }
-    if (whole == n) return s;
-    T last[kVector<T>];
-    padded(x + whole, n - whole, -infinity<T>(), last);
-    s += exp_of_vector(last, m);
-    for (long i = whole; i < n; ++i) o[i] = last[i - whole];
-    return s;
+    if (!rest) return s;
+    T *to = o + n - V;
+#pragma omp simd
+    for (long i = 0; i < V; ++i) {
+        const T e = rl::exp(last[i] - m);
+        to[i] = e;
+        last[i] = i < V - rest ? T(0) : e;
+    }
+    return s + sum_of_lanes(last);
 }
 
 }  // namespace rl

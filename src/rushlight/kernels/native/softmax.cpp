@@ -127,12 +127,12 @@ template <class U, size_t K> RL_INLINE std::array<const U *, K> behind(const std
     return found;
 }
 
-// Runs `row(in, out, room)` for every row, or `tile(in, out, inner, width, room)` for every tile of columns; room: for the numbers
-// of either in T, if it is asked for.
+// Runs `row(in, out, room)` for every row, or `tile(in, out, inner, width, room)` for every tile of columns, as which rows of up to
+// `few` elements go, too; room: for the numbers of either in T, if it is asked for.
 template <class T, class U, size_t K, class Row, class Tile>
-static void sweep(std::array<const U *, K> in, U *o, long outer, long n, long inner, bool rooms, Row row, Tile tile) {
+static void sweep(std::array<const U *, K> in, U *o, long outer, long n, long inner, long few, bool rooms, Row row, Tile tile) {
     if (n == 0 || inner == 0) return;
-    if (inner == 1 && n <= kFew) {
+    if (inner == 1 && n <= few) {
         const long tiles = ceil_div(outer, kTile);
         return parallel_for(tiles, row_grain(n * kTile), [=](long begin, long end) {
             Scratch<T> room(rooms ? n * kTile : 0, false);
@@ -160,36 +160,36 @@ static void sweep(std::array<const U *, K> in, U *o, long outer, long n, long in
 
 }  // namespace rl
 
-#define FORWARD(NAME, ROOM, U, S)                                                                          \
-    RL_EXPORT void rl_##NAME##_##S(Array *x_, Array *o_, long outer, long n, long inner) {                 \
-        rl::Call call(#NAME);                                                                              \
-        using T = rl::WideOf<U>;                                                                           \
-        const U *x = call.in<U>("input", x_, outer, n, inner);                                             \
-        U *o = call.out<U>("out", o_, outer, n, inner);                                                    \
-        call.run([=] {                                                                                     \
-            rl::sweep<T>(                                                                                  \
-                std::array<const U *, 1>{x}, o, outer, n, inner, ROOM && !rl::kPlain<U>,                   \
-                [=](const auto &in, U *to, T *room) { rl::NAME##_row(in[0], to, room, n); },               \
+#define FORWARD(NAME, FEW, ROOM, U, S)                                                        \
+    RL_EXPORT void rl_##NAME##_##S(Array *x_, Array *o_, long outer, long n, long inner) {    \
+        rl::Call call(#NAME);                                                                 \
+        using T = rl::WideOf<U>;                                                              \
+        const U *x = call.in<U>("input", x_, outer, n, inner);                                \
+        U *o = call.out<U>("out", o_, outer, n, inner);                                       \
+        call.run([=] {                                                                        \
+            rl::sweep<T>(                                                                     \
+                std::array<const U *, 1>{x}, o, outer, n, inner, FEW, ROOM && !rl::kPlain<U>, \
+                [=](const auto &in, U *to, T *room) { rl::NAME##_row(in[0], to, room, n); },  \
                 [=](const auto &in, U *to, long pitch, long w, T *room) { rl::NAME##_tile(in[0], to, room, n, pitch, w); }); \
-        });                                                                                                \
+        });                                                                                   \
     }
-#define BACKWARD(NAME, LOG, U, S)                                                                          \
-    RL_EXPORT void rl_##NAME##_##S(Array *g_, Array *y_, Array *o_, long outer, long n, long inner) {      \
-        rl::Call call(#NAME);                                                                              \
-        using T = rl::WideOf<U>;                                                                           \
-        const U *g = call.in<U>("gradient", g_, outer, n, inner);                                          \
-        const U *y = call.in<U>("output", y_, outer, n, inner);                                            \
-        U *o = call.out<U>("out", o_, outer, n, inner);                                                    \
-        call.run([=] {                                                                                     \
-            rl::sweep<T>(                                                                                  \
-                std::array<const U *, 2>{g, y}, o, outer, n, inner, false,                                 \
-                [=](const auto &in, U *to, T *) { rl::NAME##_row(in[0], in[1], to, n); },                  \
+#define BACKWARD(NAME, FEW, LOG, U, S)                                                                \
+    RL_EXPORT void rl_##NAME##_##S(Array *g_, Array *y_, Array *o_, long outer, long n, long inner) { \
+        rl::Call call(#NAME);                                                                         \
+        using T = rl::WideOf<U>;                                                                      \
+        const U *g = call.in<U>("gradient", g_, outer, n, inner);                                     \
+        const U *y = call.in<U>("output", y_, outer, n, inner);                                       \
+        U *o = call.out<U>("out", o_, outer, n, inner);                                               \
+        call.run([=] {                                                                                \
+            rl::sweep<T>(                                                                             \
+                std::array<const U *, 2>{g, y}, o, outer, n, inner, FEW, false,                       \
+                [=](const auto &in, U *to, T *) { rl::NAME##_row(in[0], in[1], to, n); },             \
                 [=](const auto &in, U *to, long pitch, long w, T *) { rl::backward_tile<U, LOG>(in[0], in[1], to, n, pitch, w); }); \
-        });                                                                                                \
+        });                                                                                           \
     }
-#define ALL(U, S)                                \
-    FORWARD(softmax, true, U, S)                 \
-    FORWARD(log_softmax, false, U, S)            \
-    BACKWARD(softmax_backward, false, U, S)      \
-    BACKWARD(log_softmax_backward, true, U, S)
+#define ALL(U, S)                               \
+    FORWARD(softmax, 23, true, U, S)            \
+    FORWARD(log_softmax, rl::kFew, false, U, S) \
+    BACKWARD(softmax_backward, 15, false, U, S) \
+    BACKWARD(log_softmax_backward, 15, true, U, S)
 RL_ALL(ALL)
