@@ -112,3 +112,10 @@ def test_means_of_normal_values_behind_a_bound_are_those_of_the_distribution() -
     assert float(drawn.mean()) - 30 == pytest.approx(0.03326, rel=0.05)  # density over tail, less 30
     drawn = init.trunc_normal_(torch.empty(20_000, dtype=torch.float64), 2.5, 1, -1, 1)
     assert float(drawn.mean()) == pytest.approx(0.5640, abs=0.01)
+
+
+def test_what_packages_call_below_the_public_names() -> None:
+    w = torch.empty(200, 50)
+    assert init._no_grad_trunc_normal_(w, 0.0, 2.0, -1.0, 1.0) is w and -1 <= w.min() < w.max() <= 1
+    assert init._no_grad_fill_(w, 3.0) is w and w.unique().tolist() == [3]
+    assert init._no_grad_zero_(w) is w and not w.any()

@@ -203,6 +203,26 @@ def test_subclasses() -> None:
     assert torch.Tensor._make_subclass(Own, torch.ones(1), True).requires_grad
 
 
+def test_a_class_called_with_a_tensor_shows_it_with_its_place_in_the_graph() -> None:
+    class Own(torch.Tensor):
+        pass
+
+    x = torch.ones(2, requires_grad=True)
+    for made in (torch.Tensor, torch.FloatTensor, Own):
+        x.grad = None
+        (made(x * 2) * 3).sum().backward()
+        assert x.grad is not None and x.grad.tolist() == [6, 6] and not made(x).is_leaf
+    plain = torch.ones(2)
+    Own(plain).add_(1)
+    assert plain.tolist() == [2, 2]
+    meta = torch.ones(2, device="meta")
+    for found in (meta.as_subclass(Own), Own(meta), meta.as_subclass(Own).detach()):
+        assert found.__class__ is Own and found.device.type == "meta" and found.shape == (2,)
+    assert meta.detach().__class__ is torch.Tensor
+    with pytest.raises(NotImplementedError, match=r"as_subclass: a tensor of the layout torch\.sparse_coo"):
+        torch.eye(2).to_sparse().as_subclass(Own)
+
+
 def test_what_cannot_be_exchanged_is_refused_as_in_pytorch() -> None:
     with pytest.raises(AssertionError, match="stream should be None on cpu"):
         torch.ones(2).__dlpack__(stream=3)

@@ -137,10 +137,6 @@ class OnMeta:
         """0: there is no memory."""
         return 0
 
-    def detach(self) -> Tensor:
-        """The same shape outside the graph."""
-        return meta_like(self, self._plain if self._plain is Tensor else Tensor)
-
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         fresh = meta_like(self, self._plain)
         fresh.__dict__.update(copy.deepcopy(vars(self), memo))

@@ -341,3 +341,17 @@ def _no_grad_uniform_(tensor: Tensor, a: float, b: float, generator: Generator |
 
 def _no_grad_normal_(tensor: Tensor, mean: float, std: float, generator: Generator | None = None) -> object:
     return normal_(tensor, mean, std, generator)
+
+
+def _no_grad_trunc_normal_(
+    tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Generator | None = None
+) -> object:
+    return trunc_normal_(tensor, mean, std, a, b, generator)
+
+
+def _no_grad_fill_(tensor: Tensor, val: float) -> object:
+    return constant_(tensor, val)
+
+
+def _no_grad_zero_(tensor: Tensor) -> object:
+    return zeros_(tensor)

@@ -18,11 +18,9 @@ from rushlight.dispatch.options import check_device, made, size_of, uninitialize
 from rushlight.dispatch.registry import NAMESPACES, function, known_as
 from rushlight.dispatch.results import return_types
 from rushlight.ops.create.from_python import array_from
+from rushlight.ops.create.memory import as_subclass, in_class
 from rushlight.ops.create.typed_storage import TypedStorage
 from rushlight.ops.elementwise.convert import to_dtype
-from rushlight.ops.python.unread import noted
-from rushlight.overrides.public import made as made_of
-from rushlight.signs import turn
 from rushlight.storage import Storage
 from rushlight.tensor import Tensor
 
@@ -59,7 +57,7 @@ _NAMED = frozenset({"device", "size", "data", "other", "storage"})  # what the c
 
 
 def legacy(dtype: dtype, args: tuple[Any, ...], kwargs: dict[str, Any], any_dtype: bool = False) -> Tensor:
-    """`torch.FloatTensor(...)`: of sizes uninitialized memory, of data a copy, of nothing an empty tensor."""
+    """`torch.FloatTensor(...)`: of sizes uninitialized memory, of data a copy, of a tensor a view, of nothing an empty one."""
     if kwargs and not _NAMED.issuperset(kwargs):
         got = ", ".join([type(a).__name__ for a in args] + [f"{k}={type(v).__name__}" for k, v in kwargs.items()])
         raise TypeError(f"new() received an invalid combination of arguments - got ({got}), but it takes no "
@@ -77,7 +75,7 @@ def legacy(dtype: dtype, args: tuple[Any, ...], kwargs: dict[str, Any], any_dtyp
     if len(args) == 1 and isinstance(first, Tensor):
         if first.dtype is not dtype and not any_dtype:
             raise TypeError(f"expected {dtype} (got {first.dtype})")
-        return first.detach()
+        return as_subclass(first, Tensor)  # a view, with its gradients
     if len(args) == 1 and type(first).__name__ == "Size":
         return made(uninitialized(np.empty(tuple(first), dtype.numpy)))
     if len(args) == 1 and isinstance(first, (set, frozenset, dict)):
@@ -109,12 +107,7 @@ def _on_storage(storage: Storage | TypedStorage, dtype: dtype) -> Tensor:
 def _tensor_new(cls: type[Any], *args: object, **kwargs: object) -> Any:
     """`torch.Tensor(...)`: as torch.FloatTensor(...), or of the default dtype's type."""
     t = legacy(dtypes.get_default_dtype(), args, kwargs, True)
-    if cls is not Tensor:
-        fresh = object.__new__(cls)
-        made_of(cls)
-        fresh._array, fresh._edge, fresh._storage, fresh._view = t._held, t._edge, t._storage, t._view
-        return noted(turn(fresh, t._bits))
-    return t
+    return t if cls is Tensor else in_class(t, cls)
 
 
 Tensor.__new__ = _tensor_new  # type: ignore[method-assign]

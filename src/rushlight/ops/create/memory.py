@@ -30,7 +30,7 @@ from rushlight.overrides.public import made
 from rushlight.signs import turn, turned
 from rushlight.storage import Storage, bytes_before, move, owner_of, root_of, storage_of
 from rushlight.storage import copied as storage_copied
-from rushlight.tensor import Tensor, alias, layout, twin, wrap
+from rushlight.tensor import Tensor, alias, layout, strided, twin, wrap
 
 # Other memory ---------------------------------------------------------------------------------------
 
@@ -230,14 +230,21 @@ def give(t: Tensor, attributes: dict[str, Any]) -> None:
 
 
 def like_class(t: Tensor, cls: type[Any]) -> Tensor:
-    """A new tensor as an object of a subclass."""
+    """A new tensor, a view of none, as an object of a subclass."""
     cls = getattr(cls, "stands_for", cls)
-    if cls is Tensor:
-        return t
+    return t if cls is Tensor else in_class(t, cls)
+
+
+def in_class(t: Any, cls: type[Any]) -> Any:
+    """A tensor that nobody else has, as an object of a subclass, with its place in the graph and as the view that it is."""
     made(cls)
-    fresh: Tensor = object.__new__(cls)
-    fresh._array, fresh._edge, fresh._storage, fresh._view = t._held, t._edge, t._storage, None
-    return noted(turn(fresh, t._bits))
+    if t._meta:
+        t.__class__ = cls
+        return noted(t)
+    fresh = object.__new__(cls)
+    fresh._array, fresh._edge, fresh._storage, fresh._view = t._held, t._edge, t._storage, t._view
+    fresh.__dict__.update(t.__dict__)
+    return noted(turn(fresh, t._bits) if t._bits else fresh)
 
 
 def _copy(self: Tensor) -> Tensor:
@@ -386,17 +393,15 @@ Tensor.__copy__, Tensor.__deepcopy__, Tensor.__reduce_ex__ = _copy, _deepcopy, _
 def as_subclass(self: Tensor, cls: Any) -> Any:
     """This tensor as an object of a subclass: a view.  (*) -> (*)
 
-    Raises TypeError where `cls` is no subclass of Tensor.
+    Raises TypeError where `cls` is no subclass of Tensor, NotImplementedError for sparse and nested tensors.
     """
     if not (isinstance(cls, type) and issubclass(cls, Tensor)):
         raise TypeError(f"as_subclass(): argument 'cls' must be a subclass of Tensor, not {cls!r}: Creating a Tensor subclass "
                         "from a class that does not inherit from Tensor is not possible")  # fmt: skip
-    made(cls)
-    view = alias_op(self)
-    fresh = object.__new__(cls)
-    fresh._array, fresh._edge, fresh._storage, fresh._view = view._held, view._edge, view._storage, view._view
-    fresh.__dict__.update(view.__dict__)
-    return noted(turn(fresh, view._bits) if view._bits else fresh)
+    if self.layout is not strided:
+        raise NotImplementedError(f"as_subclass: a tensor of the layout {self.layout} has no memory of its own that an object of class "
+                                  f"{cls.__name__} could show: its parts have, as values() or to_dense()")  # fmt: skip
+    return in_class(alias_op(self), cls)
 
 
 @op(
