@@ -56,6 +56,10 @@ PACKAGES = {
     "fastai_learner": "fastai", "pennylane_circuit": "pennylane", "whisper_small": "openai-whisper", "ultralytics_yolo": "ultralytics",
     "brevitas_training": "brevitas", "heavyball_steps": "heavyball", "torchattacks_pictures": "torchattacks", "torchjd_gradients": "torchjd",
     "torchao_quantized": "torchao", "torchopt_bilevel": "torchopt", "torchquad_integrals": "torchquad", "xitorch_solvers": "xitorch",
+    "cfm_flows": "torchcfm", "contrast_info_nce": "info-nce-pytorch", "crf_tagging": "pytorch-crf", "diffsort_networks": "diffsort",
+    "egnn_equivariance": "egnn-pytorch", "freia_flows": "FrEIA", "kan_splines": "pykan", "knowledge_graph": "torchkge",
+    "learning_rate_free": "prodigyopt", "mambapy_states": "mambapy", "prune_structures": "torch-pruning", "survival_models": "pycox",
+    "tabular_rtdl": "tabm", "tcn_sequences": "pytorch-tcn", "tensorkrowch_networks": "tensorkrowch", "torchode_batches": "torchode",
 }  # fmt: skip
 
 # torchvision's operators are compiled for one build of PyTorch; elsewhere its Python part is used without them.

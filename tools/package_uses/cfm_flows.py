@@ -13,7 +13,9 @@ numbers = []
 for matcher in (cfm.ConditionalFlowMatcher(0.0), cfm.TargetConditionalFlowMatcher(0.0), cfm.VariancePreservingConditionalFlowMatcher(0.0)):  # fmt: skip
     net = same.weights(MLP(dim=2, time_varying=True, w=16))
     _, place, velocity = matcher.sample_location_and_conditional_flow(start, end, t=t)
-    numbers += same.train(net, lambda m, p=place, v=velocity: (m(torch.cat([p, t[:, None]], 1)) - v).square().mean(), steps=4)
+    numbers += same.train(
+        net, lambda m, p=place, v=velocity: (m(torch.cat([p, t[:, None]], 1)) - v).square().mean(), steps=4
+    )
 for path in (CondOTProbPath(), AffineProbPath(CosineScheduler())):
     sample = path.sample(t=t, x_0=start, x_1=end)
     numbers += [sample.x_t.sum().item(), sample.dx_t.square().sum().item()]
@@ -27,11 +29,17 @@ class Velocity(torch.nn.Module):
 
 solver = ODESolver(Velocity())
 found = solver.sample(x_init=start, step_size=0.1, method="midpoint", time_grid=torch.tensor([0.0, 0.5, 1.0]), return_intermediates=True)  # fmt: skip
-density = lambda x: torch.distributions.Normal(0.0, 1.0).log_prob(x).sum(1)
 source, log_likelihood = solver.compute_likelihood(
-    end, density, step_size=0.25, method="euler", exact_divergence=True, enable_grad=True
+    end,
+    lambda x: torch.distributions.Normal(0.0, 1.0).log_prob(x).sum(1),
+    step_size=0.25,
+    method="euler",
+    exact_divergence=True,
+    enable_grad=True,
 )
 numbers += [found.sum().item(), source.sum().item(), log_likelihood.sum().item()]
 discrete = MixtureDiscreteProbPath(PolynomialConvexScheduler(2.0))
-velocity = discrete.posterior_to_velocity(same.data(4, 5).softmax(-1), same.labels(4, 5), torch.tensor([0.1, 0.4, 0.6, 0.8]))
+velocity = discrete.posterior_to_velocity(
+    same.data(4, 5).softmax(-1), same.labels(4, 5), torch.tensor([0.1, 0.4, 0.6, 0.8])
+)
 same.report([*numbers, velocity.square().sum().item()])

@@ -36,7 +36,12 @@ for block, options in (
     back, _ = net(net(x)[0], rev=True)
     numbers.append((back - x).abs().max().item())
 inputs, given = ff.InputNode(4, 8, 8, name="in"), ff.ConditionNode(4, 8, 8)
-convolution = lambda i, o: torch.nn.Sequential(torch.nn.Conv2d(i, 8, 3, padding=1), torch.nn.ReLU(), torch.nn.Conv2d(8, o, 1))
+
+
+def convolution(i, o):
+    return torch.nn.Sequential(torch.nn.Conv2d(i, 8, 3, padding=1), torch.nn.ReLU(), torch.nn.Conv2d(8, o, 1))
+
+
 nodes = [inputs]
 nodes.append(ff.Node(nodes[-1], fm.GLOWCouplingBlock, {"subnet_constructor": convolution}, conditions=given))
 nodes.append(ff.Node(nodes[-1], fm.IRevNetDownsampling, {}))

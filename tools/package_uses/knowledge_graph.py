@@ -2,14 +2,17 @@
 
 import pandas
 import same
-import torch
 from torchkge.data_structures import KnowledgeGraph
 from torchkge.evaluation import LinkPredictionEvaluator
 from torchkge.models import ComplExModel, DistMultModel, HolEModel, TransEModel, TransHModel, TransRModel
 from torchkge.utils import MarginLoss
 
 facts = pandas.DataFrame(
-    {"from": same.labels(40, 9).numpy(), "to": same.labels(40, 9, seed=1).numpy(), "rel": same.labels(40, 3, seed=2).numpy()}
+    {
+        "from": same.labels(40, 9).numpy(),
+        "to": same.labels(40, 9, seed=1).numpy(),
+        "rel": same.labels(40, 3, seed=2).numpy(),
+    }
 ).drop_duplicates()
 graph = KnowledgeGraph(df=facts)
 heads, tails, relations = graph.head_idx, graph.tail_idx, graph.relations

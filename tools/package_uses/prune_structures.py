@@ -14,11 +14,18 @@ for make, importance in (
 ):
     net = same.weights(make(num_classes=10), 0.05).double()
     before = tp.utils.count_ops_and_params(net, pictures)
-    loss = lambda m: torch.nn.functional.cross_entropy(m(pictures), classes)
+
+    def loss(m):
+        return torch.nn.functional.cross_entropy(m(pictures), classes)
+
     if isinstance(importance, tp.importance.TaylorImportance):
         loss(net).backward()
     pruner = tp.pruner.MagnitudePruner(
-        net, pictures, importance=importance, pruning_ratio=0.5, ignored_layers=[m for m in net.modules() if isinstance(m, torch.nn.Linear)]
+        net,
+        pictures,
+        importance=importance,
+        pruning_ratio=0.5,
+        ignored_layers=[m for m in net.modules() if isinstance(m, torch.nn.Linear)],
     )
     pruner.step()
     after = tp.utils.count_ops_and_params(net, pictures)

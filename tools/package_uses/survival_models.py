@@ -28,15 +28,15 @@ numbers += [*log.to_pandas()["train_loss"], *model.predict_surv_df(x.numpy()).to
 for kind in (LogisticHazard, PMF, MTLR, DeepHitSingle):
     labels = kind.label_transform(6)
     model = kind(net(6), torchtuples.optim.AdamWR(0.02), duration_index=labels.fit(time, event).cuts)
-    log = model.fit(
-        x.numpy(), labels.transform(time, event), batch_size=20, epochs=4, verbose=False, shuffle=False
-    )
+    log = model.fit(x.numpy(), labels.transform(time, event), batch_size=20, epochs=4, verbose=False, shuffle=False)
     numbers += [*log.to_pandas()["train_loss"], *model.predict_surv(x.numpy()).mean(0)]
 happened, when = torch.tensor(event).bool(), torch.tensor(time)
 ties = torch.tensor(np.ceil(time))
 for ties_method in ("efron", "breslow"):
     numbers += same.train(
-        net(1), lambda m, how=ties_method: cox.neg_partial_log_likelihood(m(x), happened, ties, ties_method=how), steps=4
+        net(1),
+        lambda m, how=ties_method: cox.neg_partial_log_likelihood(m(x), happened, ties, ties_method=how),
+        steps=4,
     )
 numbers += same.train(net(2), lambda m: weibull.neg_log_likelihood_weibull(m(x), happened, when), steps=4)
 numbers.append(ConcordanceIndex()(net(1)(x).squeeze(1), happened, when).item())

@@ -17,7 +17,9 @@ def fit(net: torch.nn.Module, out) -> list[float]:
 
 numbers = fit(models.MLP(d_in=6, d_out=1, n_blocks=2, d_block=16, dropout=0.0), lambda m: m(numbers_in))
 numbers += fit(
-    models.ResNet(d_in=6, d_out=1, n_blocks=2, d_block=16, d_hidden=None, d_hidden_multiplier=2.0, dropout1=0, dropout2=0),
+    models.ResNet(
+        d_in=6, d_out=1, n_blocks=2, d_block=16, d_hidden=None, d_hidden_multiplier=2.0, dropout1=0, dropout2=0
+    ),
     lambda m: m(numbers_in),
 )
 transformer = models.FTTransformer(
