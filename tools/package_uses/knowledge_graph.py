@@ -28,7 +28,7 @@ for make in (
 ):
     net = same.weights(make(), 0.4)
     criterion = MarginLoss(0.5)
-    numbers += same.train(net, lambda m: criterion(*m(heads, tails, relations, heads, wrong)), steps=4, lr=0.01)
+    numbers += same.train(net, lambda m, c=criterion: c(*m(heads, tails, relations, heads, wrong)), steps=4, lr=0.01)
     net.normalize_parameters()
     evaluator = LinkPredictionEvaluator(net, graph)
     evaluator.evaluate(b_size=16, verbose=False)
