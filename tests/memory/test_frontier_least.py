@@ -91,12 +91,13 @@ def test_the_least_budget_of_a_frontier_can_be_kept_and_is_the_least(build: Any)
 
 
 def test_what_a_budget_says_would_do_is_hardly_more_than_what_does() -> None:
-    """Where it woke in the middle of an operator, what that saved stayed."""
+    """Where it woke in the middle of an operator, what that saved stayed; what others hold was told as if a step needed it."""
     torch.manual_seed(0)
+    others = torch.ones(3_000_000)
     model, x = skips()
     setup = Setup(model, x, torch.optim.Adam(model.parameters()), lambda out: out.square().mean(), True)
     low = memory.estimate(model, x, torch.optim.Adam).peak * 3 // 4
     while can_be_kept(setup, low, False) == 0:
         low = int(0.95 * low)
     asked = can_be_kept(setup, int(0.9 * low), False)
-    assert 0.95 * low < asked <= 1.15 * low
+    assert 0.95 * low < asked <= 1.15 * low < others.nbytes + low

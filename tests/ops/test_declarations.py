@@ -146,6 +146,10 @@ def of_kernels() -> dict[str, dict[str, Any]]:
                               "eps": 1e-5, "needs": (True,) * 3, "inputs": (images.shape, (4,), (4,))},
         "native_dropout": {"g": spread(3, 4), "bits": np.array([7, 3], np.uint8), "p": 0.5, "order": None, "inputs": ((3, 4),)},
         "linear": {"g": spread(3, 4), "input": some(3, 2), "weight": some(4, 2), "inputs": ((3, 2), (4, 2))},
+        "trilinear": {"g": some(3, 5), "input1": some(3, 2), "input2": some(3, 4), "weight": some(5, 2, 4), "needs": (True,) * 3,
+                      "inputs": ((3, 2), (3, 4), (5, 2, 4))},
+        "kl_div": {"g": np.ones((), np.float32), "target": some(3, 2), "input_shape": (3, 2), "reduction": "sum", "log_target": False,
+                   "inputs": ((3, 2), (3, 2))},
         "cosine_similarity": {"g": some(3), "x1": some(3, 2), "x2": some(3, 2), "dim": 1, "eps": 1e-8, "needs": (True, True),
                               "inputs": ((3, 2), (3, 2))},
         "linear_cross_entropy": {
