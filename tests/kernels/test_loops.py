@@ -226,6 +226,15 @@ def test_what_leaves_the_range_is_told_as_before() -> None:
         np.divide(x[:1000], np.float16(0))
 
 
+@WARNS
+def test_all_loops_are_taken() -> None:
+    """Whether ml_dtypes registers its own of NumPy's older kind or, from 0.7 on, of the newer."""
+    wanted = {
+        (name, kinds[0]) for number in (ufuncs.BFLOAT16, ufuncs.FLOAT16) for name, kinds in ufuncs._signatures(number)
+    }
+    assert wanted == ufuncs.TAKEN
+
+
 def test_a_library_without_loops_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ufuncs, "TAKEN", set())
     assert not ufuncs.install(object()) and not ufuncs.TAKEN

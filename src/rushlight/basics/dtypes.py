@@ -127,10 +127,11 @@ NAMED = (
         )
     ),
 )
-COMPLEX_KINDS = "cW"  # of NumPy dtypes: its own, and complex32, which NumPy's functions do not take for complex
+COMPLEX_KINDS = "cW"  # of NumPy dtypes; complex32, which NumPy's functions do not take for complex, is of the second before ml_dtypes 0.7
 _BY_NUM = {d.numpy.num: d for d in (*ALL, *EIGHTS)}
 _BY_NUM[np.dtype(np.longlong).num] = int64
 _BY_NUM[np.dtype(np.ulonglong).num] = uint64
+_COMPLEX_HALF = complex32.numpy.num
 _default = [float32]
 
 
@@ -150,6 +151,11 @@ def is_complex(numpy_dtype: Any) -> Any:
     return numpy_dtype.kind in COMPLEX_KINDS
 
 
+def is_complex_half(numpy_dtype: Any) -> Any:
+    """Whether a NumPy dtype is complex32."""
+    return numpy_dtype.num == _COMPLEX_HALF
+
+
 def warn_of_lost_parts(source: dtype, target: dtype) -> None:
     """Warn at the user's line where complex numbers become real ones, as a dtype or a destination asks for.  Bools lose none."""
     if source.is_complex and not target.is_complex and target is not bool:
@@ -158,12 +164,12 @@ def warn_of_lost_parts(source: dtype, target: dtype) -> None:
 
 def real_of(array: Any) -> Any:
     """The real part of an array, a view; real arrays themselves.  (*) -> (*)"""
-    return array[..., None].view(float16.numpy)[..., 0] if array.dtype.kind == "W" else array.real
+    return array[..., None].view(float16.numpy)[..., 0] if is_complex_half(array.dtype) else array.real
 
 
 def imag_of(array: Any) -> Any:
     """The imaginary part of a complex array, a view.  (*) -> (*)"""
-    return array[..., None].view(float16.numpy)[..., 1] if array.dtype.kind == "W" else array.imag
+    return array[..., None].view(float16.numpy)[..., 1] if is_complex_half(array.dtype) else array.imag
 
 
 def get_default_dtype() -> dtype:

@@ -410,7 +410,7 @@ def store(op: Op, target: Any, arrays: list[Any], statics: tuple[Any, ...]) -> t
         if op.promote in ("arith", "float") and fits_into(op.ufunc, target, arrays):
             getattr(backend, op.ufunc)(*arrays, out=target)
             return ()
-    direct = op.half is None and target.dtype.kind != "W" and target.dtype not in EIGHTS
+    direct = op.half is None and not dtypes.is_complex_half(target.dtype) and target.dtype not in EIGHTS
     if op.into is not None and (direct or target.dtype is F32 or target.dtype is F64):
         others = arrays[1:] if op.sequence is None else [*arrays[1 : op.sequence], tuple(arrays[op.sequence :])]
         made = op.into(target, *others, *statics)

@@ -12,7 +12,7 @@ import numpy as np
 
 from rushlight.basics import dtypes
 from rushlight.basics.dtype_words import as_number, older
-from rushlight.basics.dtypes import is_complex, real_of
+from rushlight.basics.dtypes import is_complex, is_complex_half, real_of
 from rushlight.basics.eights import EIGHTS, FINITE, computes, refuse
 from rushlight.basics.errors import explained
 from rushlight.dispatch.dims import two_sizes
@@ -179,7 +179,7 @@ def compute(op: Op, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[tuple[
         check_kind(op, arrays)
     for x in arrays:
         if x.__class__ is ndarray and x.dtype.num > BFLOAT16 and (op.complex_half != "moves" or op.name in FINITE):
-            if x.dtype.kind != "W":
+            if not is_complex_half(x.dtype):
                 return in_float32(op, arrays, statics)
             if op.complex_half != "moves":
                 return in_complex64(op, arrays, statics)
@@ -223,7 +223,7 @@ def in_complex64(op: Op, arrays: list[Any], statics: tuple[Any, ...]) -> tuple[t
     """
     if not op.complex_half:
         refuse_complex32(op.shown)
-    wide = [x.astype(COMPLEX64) if x.__class__ is ndarray and x.dtype.kind == "W" else x for x in arrays]
+    wide = [x.astype(COMPLEX64) if x.__class__ is ndarray and is_complex_half(x.dtype) else x for x in arrays]
     outs, aux = compute(op, wide, statics)
     narrow = {COMPLEX64: COMPLEX32, FLOAT32: dtypes.float16.numpy}
     with np.errstate(over="ignore"):

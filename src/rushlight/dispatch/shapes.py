@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rushlight.basics.arrays import Array
+from rushlight.basics.dtypes import is_complex, real_of
 
 INT64 = np.dtype(np.int64)
 BOOL = np.dtype(bool)
@@ -141,7 +142,7 @@ def reduction(input: Array, dim: int | tuple[int, ...] | None, keepdim: bool) ->
 
 def real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """That of absolute values."""
-    return np.empty(0, dtype).real.dtype if dtype.kind == "c" else dtype
+    return real_of(np.empty(0, dtype)).dtype if is_complex(dtype) else dtype
 
 
 def real_reduction(input: Array, dim: int | tuple[int, ...] | None, keepdim: bool) -> list[Made]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.basics.arrays import Array
+from rushlight.basics.dtypes import is_complex_half
 from rushlight.dispatch.options import values
 from rushlight.storage import bump, settle
 from rushlight.tensor import Tensor, wrap
@@ -51,7 +52,7 @@ class Place:
             settle(self.tensor._held)
             self.array = self.tensor._held
         elif self.wide:
-            self.array = held.astype(np.int64 if held.dtype.kind == "b" else np.complex64 if held.dtype.kind == "W" else np.float32,
+            self.array = held.astype(np.int64 if held.dtype.kind == "b" else np.complex64 if is_complex_half(held.dtype) else np.float32,
                 order="C")  # fmt: skip
         else:
             self.array = np.array(held, order="C") if read else np.empty(held.shape, held.dtype)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy as np
 
-from rushlight.basics.dtypes import is_complex, real_of
+from rushlight.basics.dtypes import is_complex, is_complex_half, real_of
 from rushlight.basics.eights import refuse
 from rushlight.basics.references import HELD
 from rushlight.basics.state import modes
@@ -113,7 +113,7 @@ def conform_array(g: Any, edge: Any, shape: tuple[int, ...], dtype: np.dtype[Any
         check_shape(edge)
         if fits(g.shape, shape):
             total = np.float32 if g.dtype.itemsize == 2 else None
-            g = g.astype(np.complex64) if g.dtype.kind == "W" else g
+            g = g.astype(np.complex64) if is_complex_half(g.dtype) else g
             g = add_up(g, tuple(reduce_axes(g.shape, shape)), True, total)
             g = g.reshape(shape)
         elif expands(g.shape, shape):

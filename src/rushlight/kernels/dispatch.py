@@ -181,7 +181,9 @@ def of_half_and_number(fn: Any, x: Array, number: float, first: bool) -> Array |
 
 
 def recast(x: Array, dtype: np.dtype[Any]) -> Array:
-    """``x.astype(dtype, copy=False)``, between 16 bits and float32 by native code."""
+    """``x.astype(dtype, copy=False)``, between 16 bits and float32 by native code; what has more digits than float32 is rounded to it first."""
+    if dtype.itemsize == 2 and x.itemsize >= 4 and x.dtype != FLOAT32 and x.dtype.kind in "fiu" and is_half(dtype):
+        x = recast(x, FLOAT32)
     if x.size > SMALL and x.dtype != dtype:
         if not any(x.strides):  # one number everywhere, which a kernel would lay out first
             return np.full(x.shape, recast(np.asarray(x[(0,) * x.ndim]), dtype), dtype)

@@ -45,12 +45,13 @@ KINDS_OF_16 = {dtype.num: dtype for dtype in (np.dtype(bfloat16), np.dtype(np.fl
 TAKEN: set[tuple[str, int]] = set()  # the ufuncs that have them, and of which dtype
 DTYPES: dict[str, set[np.dtype[Any]]] = defaultdict(set)  # the same by name
 
+WORD = ctypes.sizeof(ctypes.c_void_p)
 REGISTER, REPLACE = 2, 30  # the places of both functions in the table of NumPy's interface for ufuncs
 
 
 def install(lib: Any) -> bool:
     """Give NumPy the loops of a library; whether it took them. Without them all is as it was, and slower."""
-    with contextlib.suppress(AttributeError, ImportError, ValueError, OSError):
+    with contextlib.suppress(AttributeError, ImportError, ValueError, TypeError, OSError):
         table = interface()
         lent = [name for name in BORROWED if _lend(lib, name)]
         for give, number in ((_register(table), BFLOAT16), (_replace(table), FLOAT16)):
@@ -126,16 +127,42 @@ def _loop(lib: Any, name: str, suffix: str) -> Any:
 
 
 def _register(table: Any) -> Any:
-    """What registers a loop of a library under the name of a ufunc and numbers of dtypes."""
+    """What registers a loop of a library under the name of a ufunc and numbers of dtypes.
+
+    ml_dtypes registers loops of NumPy's newer kind from its version 0.7 on, which the function of the interface does not
+    exchange: they are taken out of the ufunc before.
+    """
     kind = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_int, ctypes.c_void_p,
         ctypes.POINTER(ctypes.c_int), ctypes.c_void_p)  # fmt: skip
     register = kind(table[REGISTER] or 0)
 
     def give(lib: Any, name: str, kinds: list[int]) -> bool:
-        numbers = (ctypes.c_int * len(kinds))(*kinds)
-        return bool(register(getattr(np, name), kinds[0], _loop(lib, name, "bf16"), numbers, None) == 0)
+        ufunc, numbers = getattr(np, name), (ctypes.c_int * len(kinds))(*kinds)
+        rest = ufunc, kinds[0], _loop(lib, name, "bf16"), numbers, None
+        try:
+            return bool(register(*rest) == 0)
+        except TypeError:
+            return _take_out(ufunc, kinds) and bool(register(*rest) == 0)
 
     return give
+
+
+LOOPS = 26  # the place of a ufunc's list of loops behind its head, in words, as NumPy's headers publish its layout
+_taken_out: list[tuple[Any, ...]] = []  # a ufunc remembers which it found for dtypes, and does not keep that alive
+
+
+def _take_out(ufunc: Any, kinds: list[int]) -> bool:
+    """Take what a ufunc computes numbers of dtypes with out of its list of pairs (dtypes, loop); whether it was there."""
+    address = (ctypes.c_void_p * (LOOPS + 1)).from_address(id(ufunc) + object.__basicsize__)[LOOPS]
+    if not address or ctypes.c_void_p.from_address(address + object.__basicsize__ - WORD).value != id(list):
+        return False
+    loops: list[tuple[Any, ...]] = ctypes.cast(address, ctypes.py_object).value
+    wanted = tuple(type(KINDS_OF_16.get(kind, np.dtype(bool))) for kind in kinds)
+    found = [each for each in loops if each[0] == wanted]
+    _taken_out.extend(found)
+    for each in found:
+        loops.remove(each)
+    return bool(found)
 
 
 def replacing(table: Any) -> Any:

@@ -44,7 +44,7 @@ def _dlpack(self: Tensor, *, stream: object = None, max_version: tuple[int, ...]
     if self._bits:
         word = "conjugate" if self._bits & CONJ else "negative"
         raise BufferError(f"Can't export tensors with the {word} bit set: use tensor.resolve_conj() and resolve_neg()")
-    if self._array.dtype.kind == "W":
+    if dtypes.is_complex_half(self._array.dtype):
         raise BufferError("Can't export complex32 tensors: NumPy has no such dtype. Use tensor.cfloat()")
     if stream is not None and type(stream) is not int:
         raise TypeError("stream must be ``int`` or ``none``: " + f"got {type(stream).__name__}")

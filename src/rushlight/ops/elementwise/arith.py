@@ -8,7 +8,7 @@ import numpy as np
 
 from rushlight.backends.numpy import backend
 from rushlight.basics import dtypes
-from rushlight.basics.dtypes import COMPLEX_KINDS
+from rushlight.basics.dtypes import COMPLEX_KINDS, is_complex_half
 from rushlight.dispatch import call, costs
 from rushlight.dispatch.compute import FLOAT32, FLOAT64, LARGEST, cast, compute, fitted
 from rushlight.dispatch.declare import Array
@@ -26,7 +26,7 @@ from rushlight.tensor import Tensor
 def conj(x: object) -> Any:
     """Complex conjugate of an array, tensor or number; of anything real, itself."""
     if x.__class__ is np.ndarray or isinstance(x, np.generic):
-        return x.conj() if x.dtype.kind == "c" else np.conjugate(x) if x.dtype.kind == "W" else x
+        return np.conjugate(x) if is_complex_half(x.dtype) else x.conj() if x.dtype.kind == "c" else x
     if isinstance(x, Tensor):
         return conj_op(x) if x._array.dtype.kind in COMPLEX_KINDS else x
     return x.conjugate() if isinstance(x, complex) else x
@@ -83,7 +83,7 @@ def positive(input: Tensor) -> Tensor:
     return input
 
 
-def by(g: Array | Tensor, x: Array | Tensor | complex) -> Array | Tensor:
+def by(g: Array | Tensor, x: Array | Tensor | complex) -> Any:
     """g * x: where `x` is a number, and `g` an array of 16-bit numbers, as the operator has it."""
     if g.__class__ is np.ndarray and g.itemsize == 2:
         found = of_halves(np.multiply, g, x)

@@ -10,7 +10,7 @@ import numpy as np
 from rushlight.basics import dtypes
 from rushlight.basics.devices import device
 from rushlight.basics.devices import device as device_class
-from rushlight.basics.dtypes import dtype, warn_of_lost_parts
+from rushlight.basics.dtypes import COMPLEX_KINDS, dtype, is_complex_half, warn_of_lost_parts
 from rushlight.basics.eights import EIGHTS, widened
 from rushlight.basics.foreign import kind_of
 from rushlight.basics.naming import called
@@ -87,7 +87,7 @@ def _(input: Array, dtype: np.dtype[Any]) -> list[shapes.Made]:
 
 def converted(array: Any, dtype: Any) -> Array:
     """A copy of `array` in another dtype: numbers out of an integer's range as C converts them, without warnings."""
-    if array.dtype.kind == "W" or dtype.kind == "W":
+    if is_complex_half(array.dtype) or is_complex_half(dtype):
         return through_complex64(array, dtype)
     if array.dtype in EIGHTS:
         array = widened(array)
@@ -105,7 +105,7 @@ def through_complex64(array: Array, dtype: Any) -> Array:
     """As `converted`, of complex32 to another dtype or the reverse: ml_dtypes has few of these casts."""
     if array.dtype == dtype:
         return array.copy()
-    if dtype.kind == "W":
+    if is_complex_half(dtype):
         with np.errstate(over="ignore"):
             return converted(array, COMPLEX64).astype(dtype)
     return array.astype(dtype) if dtype.kind == "b" else converted(array.astype(COMPLEX64), dtype)
@@ -153,7 +153,7 @@ def copy_(input: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
         raise TypeError(f"copy_(): argument 'src' (position 1) must be Tensor, not {kind_of(src)}")
     if src._meta and not input._meta:
         no_values("copy_")
-    if src._held.dtype.kind in "cW":
+    if src._held.dtype.kind in COMPLEX_KINDS:
         warn_of_lost_parts(src.dtype, input.dtype)
     try:
         return call.apply_inplace(copy_into.op, (input, src), ())
@@ -276,7 +276,7 @@ def to_dtype(self: Tensor, dtype: dtype | None, fresh: bool = False, format_: An
             return late
     result = self
     if dtype is not None and dtype.numpy != self._held.dtype:
-        if self._held.dtype.kind in "cW":
+        if self._held.dtype.kind in COMPLEX_KINDS:
             warn_of_lost_parts(self.dtype, dtype)
         result = cast(self, dtype.numpy)
     if format_ is not None and format_ is not preserve_format and not shows_format(result._held, format_):

@@ -138,10 +138,10 @@ HALF_ROOTS: dict[Any, Any] = {0.5: np.sqrt, -0.5: kernels.reciprocal_root}  # of
 
 
 def _is_number_of(dtype: np.dtype[Any], exponent: Any) -> bool:
-    """Whether an exponent is one number, which a dtype holds."""
+    """Whether an exponent is one number, which a dtype holds; float16 takes any as it holds it."""
     if exponent.__class__ is ndarray:
         return not exponent.ndim and exponent.dtype == dtype
-    return bool(dtype.type(exponent) == exponent)
+    return bool(dtype == dtypes.float16.numpy or float(dtype.type(exponent)) == exponent)
 
 
 def _power_of_halves(x: Array, exponent: Array | float) -> Array:
@@ -269,7 +269,7 @@ def exponent_gradient(
     base = in_complex(input, dtype_of(out)) if dtype_of(out).kind == "c" else in_dtype(input, dtype_of(out))
     logarithm = log_of(base) if isinstance(base, (int, float, complex)) else log(base)
     exponent = other.real if dtype_of(other).kind == "c" else other
-    return keep(g * conj(out * logarithm), ~((input == 0) & (exponent >= 0)))
+    return keep(g * conj(by(out, logarithm)), ~((input == 0) & (exponent >= 0)))
 
 
 def in_complex(x: Array | Tensor | complex, dtype: np.dtype[Any]) -> Array | Tensor | complex:

@@ -27,6 +27,7 @@ from rushlight.dispatch.rules import Making, laid_out
 from rushlight.generator import Generator, default_generator
 from rushlight.kernels.dispatch import is_half, of_half_and_number, recast, widened
 from rushlight.kernels.pointwise.prelu import PART
+from rushlight.ops.elementwise.arith import by
 from rushlight.ops.elementwise.floats import is_float, is_real, require, wide
 from rushlight.ops.elementwise.shared import limited, recording
 from rushlight.ops.random.random import source
@@ -435,7 +436,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 def _sixth(g: Array | Tensor, out: Array | Tensor) -> object:
-    return gated(g, out if raw(out).dtype == bool else strictly(out, 0.0, 1.0)) * (1 / 6)  # see `gates`
+    return by(gated(g, out if raw(out).dtype == bool else strictly(out, 0.0, 1.0)), 1 / 6)  # see `gates`
 
 
 @elementwise(aten_gradient="hardsigmoid_backward(g, input)", ns=None, half=None, promote=None, grads={"input": _sixth},

@@ -9,7 +9,7 @@ import numpy as np
 
 from rushlight.backends.numpy import backend
 from rushlight.basics import dtypes
-from rushlight.basics.dtypes import is_complex
+from rushlight.basics.dtypes import is_complex, is_complex_half
 from rushlight.dispatch import call, families, shapes
 from rushlight.dispatch.compute import refuse_complex32
 from rushlight.dispatch.declare import Array
@@ -70,7 +70,7 @@ abs.grad("input", raw=_abs_raw)(lambda g, input: g * sgn(input))  # bytes in its
 
 def _sign(x: Any) -> Array:
     """The sign of real numbers (0 for NaN), x / |x| of complex ones, 0 for 0; bools as they are."""
-    if x.dtype.kind == "W":
+    if is_complex_half(x.dtype):
         return _sign(x.astype(np.complex64))
     if x.dtype.kind == "c":
         size = np.asarray(np.absolute(x))
@@ -118,10 +118,10 @@ def sgn(input: Array) -> Array:
 @sgn.grad("input")
 def sgn_slope(g: Array | Tensor, input: Array | Tensor, out: Array | Tensor) -> Array | Tensor:
     """The gradient of sgn, which is its tangent as well: the part across the number, by its size; 0 at 0."""
-    kind = raw(input).dtype.kind
-    if kind == "W":
+    dtype = raw(input).dtype
+    if is_complex_half(dtype):
         refuse_complex32("sgn_backward")
-    if kind != "c":
+    if dtype.kind != "c":
         return nothing(g)
     along = (g * conj(out)).real
     return keep((g - out * along) / abs(input), input != 0)

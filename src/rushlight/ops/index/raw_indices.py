@@ -9,6 +9,7 @@ import numpy as np
 
 from rushlight import kernels
 from rushlight.basics.arrays import Array
+from rushlight.basics.dtypes import real_of
 from rushlight.dispatch.options import Nowhere
 from rushlight.levels.batch import everything
 
@@ -59,7 +60,7 @@ def add_rows(out: Array, index: Array, rows: Array) -> None:
     if not rows.size:
         return
     if out.dtype.kind == "c":
-        real = out.real.dtype
+        real = real_of(out).dtype
         wide = np.ascontiguousarray(rows).view(real).reshape(len(index), -1)
         kernels.index_add_rows(out.view(real).reshape(out.shape[0], -1), index, wide)
     elif out.dtype.kind == "b":

@@ -23,7 +23,7 @@ from rushlight.kernels.dispatch import memory_order, rounded, widened
 from rushlight.kernels.products import product as product_of_halves
 from rushlight.kernels.products import work_of_halves
 from rushlight.kernels.sums import add_up
-from rushlight.ops.elementwise.arith import conj
+from rushlight.ops.elementwise.arith import by, conj
 from rushlight.ops.elementwise.old_orders import in_old_order
 from rushlight.ops.linear.unfit import (
     check_expands,
@@ -437,9 +437,9 @@ addmm_op.shape(lambda mat1, mat2: shapes.product(mat1, mat2))
 addmm_op.work(lambda mat1, mat2: copies_for_blas(mat1, mat2))
 
 
-def _scaled(x: Array | Tensor, by: int) -> Array | Tensor:
+def _scaled(x: Array | Tensor, number: complex) -> Array | Tensor:
     """x times the conjugate of a number."""
-    return x if by == 1 else x * conj(by)
+    return x if number == 1 else by(x, conj(number))
 
 
 addmm_op.grad("input")(lambda g, beta: _scaled(g, beta))

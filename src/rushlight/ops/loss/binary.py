@@ -21,6 +21,7 @@ from rushlight.dispatch.keeping.blocks import in_blocks, narrowing
 from rushlight.dispatch.named import named as ops
 from rushlight.dispatch.registry import function, op
 from rushlight.kernels.dispatch import BLOCK, FLOAT32, is_half, parts_in_float32, recast, rounded, up
+from rushlight.ops.elementwise.arith import by
 from rushlight.ops.elementwise.floats import each_in_float32, still, widened
 from rushlight.ops.elementwise.shared import opposite, plus, times
 from rushlight.ops.loss.loss import check_tensors, folded, reduced, reduction_of, share
@@ -90,12 +91,12 @@ def _bce_raw(g: Array, input: Array, target: Array, weight: Array | None, reduct
 
 @bce_op.grad("input", raw=_bce_raw, blocks=True)
 def _(g: Tensor, input: Tensor, target: Tensor, weight: Tensor | None, reduction: str) -> Any:
-    return _bce_slope(*widened(g * share(reduction, input), input, target, weight))
+    return _bce_slope(*widened(by(g, share(reduction, input)), input, target, weight))
 
 
 @bce_op.grad("target")
 def _(g: Array | Tensor, input: Array | Tensor, weight: Array | Tensor | None, reduction: str) -> Any:
-    g, input, weight = widened(g * share(reduction, input), input, weight)
+    g, input, weight = widened(by(g, share(reduction, input)), input, weight)
     slope = ops.clamp_min(ops.log1p(-input), -100.0) - ops.clamp_min(ops.log(input), -100.0)
     return slope * (g if weight is None else g * weight)
 
@@ -216,7 +217,7 @@ def _(
         slope = slope * ((pos_weight - 1) * target + 1) - pos_weight * target
     else:
         slope = slope - target
-    g = g * share(reduction, input)
+    g = by(g, share(reduction, input))
     return slope * (g if weight is None else g * weight)
 
 
@@ -228,7 +229,7 @@ def _(
     pos_weight: Array | Tensor | None,
     reduction: str,
 ) -> Any:
-    g = g * share(reduction, input) if weight is None else g * weight * share(reduction, input)
+    g = by(g if weight is None else g * weight, share(reduction, input))
     if pos_weight is None:
         return opposite(g * input)  # bytes have no opposite
     return g * ((pos_weight - 1) * minus_logsigmoid(input) - input)
@@ -239,14 +240,14 @@ def _(
     g: Array | Tensor, input: Array | Tensor, target: Array | Tensor, pos_weight: Array | Tensor, reduction: str
 ) -> Any:
     log_weight = 1 if pos_weight is None else (pos_weight - 1) * target + 1
-    return ((1 - target) * input + minus_logsigmoid(input) * log_weight) * (g * share(reduction, input))
+    return ((1 - target) * input + minus_logsigmoid(input) * log_weight) * by(g, share(reduction, input))
 
 
 @logits_op.grad("pos_weight")
 def _(
     g: Array | Tensor, input: Array | Tensor, target: Array | Tensor, weight: Array | Tensor | None, reduction: str
 ) -> Any:
-    g = g * share(reduction, input)
+    g = by(g, share(reduction, input))
     return target * minus_logsigmoid(input) * (g if weight is None else g * weight)
 
 
@@ -329,7 +330,7 @@ def _soft_margin_slopes(g: Any, input: Any, target: Any, needs: tuple[bool, ...]
 
 
 def _soft_margin_raw(g: Array, input: Array, target: Array, reduction: str, needs: tuple[bool, ...]) -> tuple[Any, ...]:
-    g = g * -share(reduction, input, target)
+    g = by(g, -share(reduction, input, target))
     if input.shape != target.shape:
         return _soft_margin_slopes(g, input, target, needs)
     return in_blocks(narrowing(_soft_margin_slopes, input), input, g, input, target, needs)
@@ -337,7 +338,7 @@ def _soft_margin_raw(g: Array, input: Array, target: Array, reduction: str, need
 
 @soft_margin_op.grad("input", "target", raw=_soft_margin_raw, blocks=True)
 def _(g: Tensor, input: Tensor, target: Tensor, reduction: str, needs: tuple[bool, ...]) -> tuple[Any, ...]:
-    return _soft_margin_slopes(g * -share(reduction, input, target), input, target, needs)
+    return _soft_margin_slopes(by(g, -share(reduction, input, target)), input, target, needs)
 
 
 @function(ns=F)

@@ -26,6 +26,7 @@ from rushlight.dispatch.rules import Making
 from rushlight.kernels.dispatch import AT_ONCE, BLOCK, FLOAT32, is_half, parts_in_float32, up
 from rushlight.kernels.pointwise.errors import total_error
 from rushlight.levels.batch import everything
+from rushlight.ops.elementwise.arith import by
 from rushlight.ops.elementwise.floats import each_in_float32, widened
 from rushlight.ops.elementwise.power import in_dtype
 from rushlight.ops.elementwise.shared import dtype_of, opposite
@@ -164,7 +165,7 @@ def _mse_slope(factor: float, g: Array, x: Array, t: Array) -> Array:
 
 @mse_op.grad("input", "target", raw=_mse_raw, blocks=True)
 def _(g: Tensor, input: Tensor, target: Tensor, reduction: str, needs: tuple[bool, ...]) -> tuple[Tensor, ...]:
-    return both((input - target) * (g * (2 * share(reduction, input, target))), needs)
+    return both((input - target) * by(g, 2 * share(reduction, input, target)), needs)
 
 
 @function(ns=F)
@@ -236,7 +237,7 @@ def _l1_slope(factor: float, g: Array, x: Array, t: Array) -> Array:
 @l1_op.grad("input", "target", raw=_l1_raw, blocks=True)
 def _(g: Tensor, input: Tensor, target: Tensor, reduction: str, needs: tuple[bool, ...]) -> tuple[Tensor, ...]:
     signs = ops.sign(input - target)
-    return both(signs * (g * share(reduction, signs)), needs)
+    return both(signs * by(g, share(reduction, signs)), needs)
 
 
 @function(ns=F)
@@ -289,7 +290,7 @@ def _huber_formula(
     d = x - t
     # Where |d| is delta, the slope is taken for constant, as in PyTorch: by clamp, it would be that of the square.
     slope = ops.where(ops.abs(d) >= delta, delta * ops.sign(d), d)
-    return both(slope * (g * (scale * share(reduction, x, t))), needs)
+    return both(slope * by(g, scale * share(reduction, x, t)), needs)
 
 
 @op(
@@ -453,14 +454,14 @@ def _divergence_slope(
 ) -> Any:
     target = in_dtype(target, dtype_of(g))
     p = ops.exp(target) if log_target else target
-    slope = p * (g * -_share_of(reduction, target.shape, input_shape))
+    slope = p * by(g, -_share_of(reduction, target.shape, input_shape))
     whole = np.broadcast_shapes(tuple(slope.shape), tuple(input_shape))
     return slope if whole in (tuple(slope.shape), tuple(input_shape)) else broadcast(slope, whole)
 
 
 @kl_op.grad("target")
 def _(g: Array | Tensor, input: Array | Tensor, target: Array | Tensor, reduction: str, log_target: bool) -> Any:
-    g = g * share(reduction, input, target)
+    g = by(g, share(reduction, input, target))
     input, target = (in_dtype(x, dtype_of(g)) for x in (input, target))
     if log_target:
         return g * ops.exp(target) * (target - input + 1)

@@ -127,7 +127,7 @@ def body(array: Any, indent: int) -> str:
     """The elements of an array of at least one element."""
     if array.dtype.kind == "V" or (array.dtype.kind == "f" and array.itemsize < 4):
         array = array.astype(np.float32)
-    if array.dtype.kind == "W":
+    if dtypes.is_complex_half(array.dtype):
         array = array.astype(np.complex64)
     summarize = array.size > options.threshold
     shown = edges(array) if summarize else array

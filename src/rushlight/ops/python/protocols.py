@@ -225,7 +225,7 @@ def numpy(self: Tensor, *, force: bool = False) -> Array:
         raise TypeError(
             f"Got unsupported ScalarType {older(self.dtype)}: NumPy has no such dtype. Use tensor.float().numpy()."
         )
-    if self._held.dtype.kind == "W":
+    if dtypes.is_complex_half(self._held.dtype):
         raise TypeError("Got unsupported ScalarType ComplexHalf: NumPy has no such dtype. Use tensor.cfloat().numpy().")
     return turned(self._held, self._bits) if self._bits else expose(self._array).view()
 

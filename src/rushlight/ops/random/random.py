@@ -89,12 +89,12 @@ def normal_array(shape: tuple[int, ...], dtype: Any, generator: Any) -> Array:
         numbers = np.empty(shape, dtype)
         put_halves(numbers, 0.0, 1.0, rng)
         return numbers
+    if dtypes.is_complex_half(dtype):
+        return normal_array(shape, np.dtype(np.complex64), generator).astype(dtype)
     if dtype.kind == "c":
         both = rng.standard_normal((*shape, 2), dtype=F32 if dtype.itemsize == 8 else F64)
         both *= both.dtype.type(0.5**0.5)
         return pairs(both, dtype)
-    if dtype.kind == "W":
-        return normal_array(shape, np.dtype(np.complex64), generator).astype(dtype)
     if dtype in EIGHTS:
         refuse("normal", dtype)
     raise NotImplementedError(

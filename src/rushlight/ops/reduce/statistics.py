@@ -22,7 +22,7 @@ from rushlight.kernels.reference.norms import beside_mean
 from rushlight.kernels.rows import across
 from rushlight.kernels.sums import joined
 from rushlight.levels.batch import everything
-from rushlight.ops.elementwise.arith import conj
+from rushlight.ops.elementwise.arith import by, conj
 from rushlight.ops.elementwise.convert import cast
 from rushlight.ops.elementwise.shared import keep, plain
 from rushlight.ops.reduce.sums import (
@@ -118,7 +118,7 @@ def _var_raw(g: Array, input: Array, dim: tuple[int, ...] | None, correction: fl
         return var_grad(g, input, dim, correction, keepdim)
     with np.errstate(invalid="ignore"):
         off = np.asarray(deviations(input, dim))
-        return times(off, unsqueezed(g * slope(input.shape, dim, correction), input.shape, dim, keepdim))
+        return times(off, unsqueezed(by(g, slope(input.shape, dim, correction)), input.shape, dim, keepdim))
 
 
 def slope(shape: tuple[int, ...], dim: tuple[int, ...] | None, correction: float) -> float:
@@ -132,9 +132,9 @@ def undefined(shape: tuple[int, ...], dim: tuple[int, ...] | None, correction: f
     return dim is None and count(shape, dim) <= correction
 
 
-def times(off: Array, by: Array) -> Array:
-    """off * by, in the memory of `off`."""
-    return np.multiply(off, by, out=off)
+def times(off: Array, factor: Array) -> Array:
+    """off * factor, in the memory of `off`."""
+    return np.multiply(off, factor, out=off)
 
 
 @var_op.grad("input", raw=_var_raw)
@@ -150,8 +150,8 @@ def var_grad(
     with np.errstate(invalid="ignore"):
         if undefined(shape, dim, correction):
             return unsqueezed(g, shape, dim, keepdim) * limits(plain(input), raw(g).dtype)
-        by = unsqueezed(g * slope(shape, dim, correction), shape, dim, keepdim)
-        return deviations(input, dim) * by
+        factor = unsqueezed(by(g, slope(shape, dim, correction)), shape, dim, keepdim)
+        return deviations(input, dim) * factor
 
 
 def limits(x: object, dtype: dtype | None) -> Any:
@@ -276,12 +276,12 @@ def spread_of(
     if array.dtype.kind in "biu":
         raise RuntimeError(f"{name}(): std and var only support floating point and complex dtypes, got "
                            f"{dtypes.of(array.dtype)}")  # fmt: skip
-    dim, by = free_arguments(dim, unbiased, correction)
+    dim, free = free_arguments(dim, unbiased, correction)
     where = axes(dim, array.ndim)
-    if count(array.shape, where) - by <= 0 and all(left(array.shape, where)):
+    if count(array.shape, where) - free <= 0 and all(left(array.shape, where)):
         caller.warn(f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction "
-                    "factor (input numel divided by output numel).")  # fmt: skip
-    return run(input, where, by, keepdim)
+                    "factor (input numel divided free output numel).")  # fmt: skip
+    return run(input, where, free, keepdim)
 
 
 def not_biased_alone(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

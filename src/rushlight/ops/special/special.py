@@ -14,6 +14,7 @@ from rushlight.dispatch.named import named
 from rushlight.dispatch.operands import raw
 from rushlight.dispatch.registry import NAMESPACES, elementwise
 from rushlight.ops.elementwise import rounding, two_variables, unary
+from rushlight.ops.elementwise.arith import by
 from rushlight.ops.elementwise.shared import keep, times
 from rushlight.ops.elementwise.unary import exp, log
 from rushlight.ops.special import gamma
@@ -29,7 +30,7 @@ SPECIAL: dict[str, Any] = {"ns": "special", "method": False, "inplace": False, "
 
 def _bell(g: Array | Tensor, x: Array | Tensor, scale: float) -> Array | Tensor:
     """g * scale * e^(-x^2)."""
-    return times(g, exp(-(x * x)) * scale)
+    return times(g, by(exp(-(x * x)), scale))
 
 
 @elementwise(half=None, refuse="c", grads={"input": lambda g, input: _bell(g, input, TWO_OVER_ROOT_PI)}, foreach=True)
@@ -49,7 +50,7 @@ def erfc(input: Array) -> Array:
     return backend.erfc(input)
 
 
-@elementwise(refuse="c", grads={"input": lambda g, input: times(g, exp(erfinv(input) ** 2) * (1 / TWO_OVER_ROOT_PI))})
+@elementwise(refuse="c", grads={"input": lambda g, input: times(g, by(exp(erfinv(input) ** 2), 1 / TWO_OVER_ROOT_PI))})
 def erfinv(input: Array) -> Array:
     """The inverse of erf.  input: (*) -> (*); infinite at -1 and 1, NaN beyond."""
     return backend.erfinv(input)
@@ -68,13 +69,13 @@ def erfcx_slope(input: Array, n: int) -> Array:
 
 
 @elementwise(**SPECIAL,
-             grads={"input": lambda g, input: times(g, exp(input * input * -0.5) * PEAK)})  # fmt: skip
+             grads={"input": lambda g, input: times(g, by(exp(input * input * -0.5), PEAK))})  # fmt: skip
 def ndtr(input: Array) -> Array:
     """The normal distribution: the area below `input`.  input: (*) -> (*)"""
     return backend.ndtr(input)
 
 
-@elementwise(**SPECIAL, grads={"input": lambda g, out: times(g, exp(out * out * 0.5) * math.sqrt(2 * math.pi))})
+@elementwise(**SPECIAL, grads={"input": lambda g, out: times(g, by(exp(out * out * 0.5), math.sqrt(2 * math.pi)))})
 def ndtri(input: Array) -> Array:
     """The inverse of `ndtr`.  input: (*) -> (*); infinite at 0 and 1, NaN beyond."""
     return backend.ndtri(input)
@@ -86,8 +87,8 @@ FAR = {"float64": 37.0, "float16": 4.5}  # from where erfcx is infinite in a dty
 def _slope_of_log_ndtr(g: Array | Tensor, input: Array | Tensor) -> Array | Tensor:
     """Beyond that it is 0, and so are its own slopes, which would be products of 0 and infinity."""
     far = FAR.get(raw(input).dtype.name, 13.0)
-    within = named.clamp(input, None, far) * -math.sqrt(0.5)
-    return keep(g / erfcx(within) * math.sqrt(2 / math.pi), ~(raw(input) > far))
+    within = by(named.clamp(input, None, far), -math.sqrt(0.5))
+    return keep(by(g / erfcx(within), math.sqrt(2 / math.pi)), ~(raw(input) > far))
 
 
 @elementwise(**SPECIAL, grads={"input": _slope_of_log_ndtr})
