@@ -1,4 +1,4 @@
-"""Python's numbers beside float16 and bfloat16 tensors: products, quotients, their gradients, rounded division."""
+"""Python's numbers beside float16 and bfloat16 tensors: products, quotients, their gradients, rounded division; how wider ones become 16 bits."""
 
 import pytest
 
@@ -149,3 +149,43 @@ def test_what_has_more_digits_is_rounded_to_float32_first(dtype, count):
     assert torch.tensor([1 + eps / 2 + 2.0**-40], dtype=dtype).item() == 1.0
     whole = torch.full((count,), 2**40 + int(2**40 * eps / 2) + 1)
     assert whole.bfloat16().tolist() == whole.float().bfloat16().tolist()
+
+
+def _written(number, dtype):
+    """What every way of writing a float64 into 16 bits makes of it, by name."""
+    given, zeros = torch.full((4,), number, dtype=torch.float64), torch.zeros(4, dtype=dtype)
+    into = [zeros.clone() for _ in range(8)]
+    into[0][...] = given
+    into[1][1:] = given[:3]
+    into[2][::2] = given.numpy()[:2]
+    into[3].copy_(given)
+    into[4] += given
+    torch.add(given, 0, out=into[5])
+    torch.cat([given], out=into[6])
+    into[7][:] = torch.complex(given, given * 0)
+    made = {"clamp": zeros.clamp(min=number), "arange": torch.arange(number, 3, 1, dtype=dtype),
+            "linspace": torch.linspace(number, number, 2, dtype=dtype)}  # fmt: skip
+    return {**{str(i): x.amax().item() for i, x in enumerate(into)}, **{k: x[0].item() for k, x in made.items()}}
+
+
+@pytest.mark.filterwarnings("ignore:Casting complex values")
+@pytest.mark.parametrize(("dtype", "digits"), [(torch.float16, 11), (torch.bfloat16, 8)])
+@pytest.mark.parametrize(("beyond", "last"), [(2.0**-40, 0), (2.0**-20, 1)])
+def test_every_way_into_16_bits_rounds_to_float32_first(dtype, digits, beyond, last):
+    halfway = 1 + 2.0**-digits + beyond  # what is beyond float32 does not decide
+    found = _written(halfway, dtype)
+    assert found == dict.fromkeys(found, 1 + last * 2.0 ** (1 - digits))
+
+
+def test_bfloat16_in_a_slice_of_integers_is_what_conversions_make_of_it():
+    given = torch.tensor([3.7, -2.5, float("nan"), 1e20], dtype=torch.bfloat16)
+    into = torch.zeros(4, dtype=torch.int64)
+    into[...] = given
+    assert into.tolist() == given.to(torch.int64).tolist()
+
+
+def test_complex32_takes_float64_in_a_slice_as_conversions_do():
+    given = torch.tensor([1 + 2.0**-11 + 2.0**-40, 70000.0], dtype=torch.float64)
+    into = torch.zeros(2, dtype=torch.complex32)
+    into[...] = given
+    assert torch.equal(into.to(torch.complex64), given.to(torch.complex32).to(torch.complex64))

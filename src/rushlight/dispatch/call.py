@@ -480,7 +480,8 @@ def write(name: str, target: Array, value: Array) -> None:
     if value.shape != target.shape:
         raise RuntimeError(f"{name}: output with shape {list(target.shape)} doesn't match the broadcast shape "
                            f"{list(value.shape)}")  # fmt: skip
-    move(recast(value, target.dtype) if target.dtype in EIGHTS else value, target)
+    rounds = target.dtype in EIGHTS or (target.dtype in HALVES and value.dtype.num != target.dtype.num)
+    move(recast(value, target.dtype) if rounds else value, target)
 
 
 def check_single_writes(name: str, array: Array) -> None:

@@ -32,6 +32,7 @@ from rushlight.dispatch.options import (
 )
 from rushlight.dispatch.registry import function
 from rushlight.engine.conform import tensor_functions
+from rushlight.kernels.dispatch import recast
 from rushlight.tensor import Tensor, layout, strided
 
 
@@ -231,7 +232,7 @@ def arange_array(lo: float, hi: float, by: float, dtype: np.dtype[Any]) -> Array
     values = np.arange(count, dtype=np.float64)
     values *= by
     values += lo
-    return values.astype(dtype, copy=False)
+    return recast(values, dtype)
 
 
 def check_range(name: str, lo: float, hi: float, by: float) -> None:
@@ -318,7 +319,7 @@ def linspace_array(lo: Any, hi: Any, count: int, dtype: np.dtype[Any]) -> Array:
         lo, hi = (x if dtypes.is_complex(dtype) else float(x) for x in (lo, hi))
         values = np.linspace(lo, hi, count, dtype=np.complex128 if dtypes.is_complex(dtype) else np.float64)
     with np.errstate(all="ignore"):
-        return values.astype(dtype)
+        return recast(values, dtype)
 
 
 def from_both_ends(lo: Any, hi: Any, step: Any, count: int) -> Array:

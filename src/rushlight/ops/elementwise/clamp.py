@@ -147,8 +147,8 @@ def _inside(x: Any, low: Array | float | None, high: Any) -> Array:
 
 
 def _fitting(x: Array, *bounds: object) -> tuple[Any, ...]:
-    """Numbers or None as bounds of an array: of one of integers in its dtype."""
-    if x.dtype.kind == "f":
+    """Numbers or None as bounds of an array: of one of integers or 16 bits in its dtype."""
+    if x.dtype.kind == "f" and x.itemsize > 2:
         check_numbers("clamp", x.dtype, *bounds)
         return bounds
     return tuple(None if bound is None else fitted("clamp", bound, x.dtype, True) for bound in bounds)

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from rushlight.basics.arrays import Array
-from rushlight.basics.dtypes import is_complex, real_of, warn_of_lost_parts
+from rushlight.basics.dtypes import is_complex, is_complex_half, real_of, warn_of_lost_parts
 from rushlight.basics.foreign import is_theirs, kind_of
 from rushlight.basics.state import modes, special
 from rushlight.dispatch.call import check_single_writes
@@ -17,7 +17,8 @@ from rushlight.dispatch.fast_views import at_once, made_view
 from rushlight.dispatch.operands import held
 from rushlight.dispatch.options import no_values
 from rushlight.engine import inplace
-from rushlight.ops.elementwise.convert import copy_
+from rushlight.kernels.dispatch import is_half
+from rushlight.ops.elementwise.convert import converted, copy_
 from rushlight.ops.shape.reshape import reshape_op, select_op, slice_op
 from rushlight.overrides.public import Unnoticed, met, of_method, retried, unfit
 from rushlight.tensor import Tensor, wrap
@@ -198,11 +199,17 @@ def setitem(self: Tensor, index: object, value: Any) -> None:
         inplace.check(self, False)
         part = self._array[found]
         check_single_writes("__setitem__", part)
-        part[...] = fitting(source, part.shape)
+        part[...] = fitting(source if source.dtype is part.dtype else as_stored(source, part.dtype), part.shape)
         inplace.written(self, "setitem")
         return
     part = self if takes_all(found, self._held.shape) else slice_op(self, found)
     copy_(part, trimmed(value if isinstance(value, Tensor) else wrap(source), part._held.shape))
+
+
+def as_stored(source: Array, dtype: np.dtype[Any]) -> Array:
+    """What is written to numbers of a dtype: where either has 16 bits, in that dtype, as every other conversion makes it."""
+    narrow = is_half(dtype) or is_half(source.dtype) or is_complex_half(dtype)
+    return converted(source, dtype) if narrow else source
 
 
 def takes_all(found: Any, shape: tuple[int, ...]) -> bool:
