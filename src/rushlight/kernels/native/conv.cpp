@@ -147,7 +147,7 @@ template <class T> struct Forward {
 
 // x += the fold of w^T g, a block of channels of a few images at a time.
 template <class T> struct InputGradient {
-    static constexpr long kStrip = 4 * kWide<T>;
+    static constexpr long kStrip = 5 * kWide<T>, kSteps = 512;  // columns, and steps of a sum, that are packed at once: w is packed for each strip
     const Windows &s;
     const T *g, *w;
     T *x;
@@ -176,7 +176,7 @@ template <class T> struct InputGradient {
         to.find(s, first, columns, false, s.C, scratch<int32_t, 0>(Places<T>::room(s, kStrip)));
         from.find(s, first, columns, true, s.O, scratch<int32_t, 1>(Places<T>::room(s, kStrip)));
         long m = some * s.taps(), padded = ceil_div(m, kRows) * kRows, pitch = ceil_div(columns, kWide<T>) * kWide<T>;
-        long step = even(rows, kDepth);
+        long step = even(rows, kSteps);
         T *right = scratch<T, 2>(step * kStrip), *left = scratch<T, 3>(panel(step) * padded / kRows);
         T *unfolded = scratch<T, 4>(padded * kStrip);
         for (long k = 0; k < rows; k += step) {
@@ -199,15 +199,21 @@ template <class T> struct InputGradient {
     // Numbers from one panel of w to the next: a line more than they have, so that they do not compete for the same places of a cache.
     static long panel(long steps) { return steps * kRows + 64 / sizeof(T); }
 
+    static constexpr long kRowsAhead = 8;  // of w, which are asked for before they are packed: parts of them lie apart
+
     // w (steps, depth), its columns [0, m), as panels of kRows columns.
     void pack_left(const T *from, long m, long steps, T *left) const {
-        for (long k = 0; k < steps; ++k, from += depth)
+        Ahead<T> lines{from, depth, steps, m + 64 / (long)sizeof(T)};
+        lines.ask(kRowsAhead * lines.lines);
+        for (long k = 0; k < steps; ++k, from += depth) {
+            lines.ask(lines.lines);
             for (long i = 0; i < m; i += kRows) {
                 T *to = left + i / kRows * panel(steps) + k * kRows;
                 if (m - i >= kRows) std::memcpy(to, from + i, kRows * sizeof(T));
                 else
                     for (int r = 0; r < kRows; ++r) to[r] = i + r < m ? from[i + r] : T(0);
             }
+        }
     }
 
     static void tiles(const T *left, const T *right, long m, long steps, long columns, long pitch, T *to, bool add) {
@@ -306,8 +312,14 @@ template <class T> struct InputGradient {
 
     void turn_round(const Phase &phase, long group, long c, T *to) const {
         const Windows &t = phase.t;
-        const T *from = w + group * rows * depth + c * s.taps();
+        const long taps = s.taps();
+        const T *from = w + group * rows * depth + c * taps;
         to += (group * channels + c) * rows * t.taps();
+        if (strides(s) == 1) {
+            for (long o = 0; o < rows; ++o, from += depth, to += taps)
+                for (long i = 0; i < taps; ++i) to[i] = from[taps - 1 - i];
+            return;
+        }
         for (long o = 0; o < rows; ++o, from += depth)
             for (long i = t.k[0] - 1; i >= 0; --i)
                 for (long j = t.k[1] - 1; j >= 0; --j)
