@@ -171,3 +171,30 @@ def test_16_bits_are_not_copied_whole(name: str, times: int, dtype: Any) -> None
     before = memory.current()
     fn(*model.given).backward(grad)
     assert memory.peak() - before < times * model.given[0].nbytes
+
+
+WRITES: dict[str, Callable[[Any, Any], Any]] = {  # how wider numbers become 16 bits
+    "to": lambda x, y: x.to(y.dtype),
+    "to, turned": lambda x, y: x.t().to(y.dtype),
+    "copy_": lambda x, y: y.copy_(x),
+    "a slice": lambda x, y: y.__setitem__(slice(None), x),
+    "a slice that is turned": lambda x, y: y.__setitem__(slice(None), x.t()),
+    "in place": lambda x, y: y.mul_(x),
+}
+
+
+@native
+@pytest.mark.parametrize("name", WRITES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64], ids=str)
+def test_wider_numbers_become_16_bits_a_part_at_a_time(name: str, dtype: Any) -> None:
+    x, y = torch.ones(1400, 1400, dtype=dtype), torch.ones(1400, 1400, dtype=torch.bfloat16)
+    made = {
+        "to": y.nbytes,
+        "to, turned": y.nbytes,
+        "in place": y.nbytes + 2 * x.nbytes,
+    }  # operands in one dtype, their product
+    gc.collect()
+    memory.reset_peak()
+    before = memory.current()
+    WRITES[name](x, y)
+    assert memory.peak() - before <= made.get(name, 0) + (1 << 21)

@@ -38,7 +38,7 @@ from rushlight.engine.saved import (
     active_hooks,
 )
 from rushlight.engine.views import make_view
-from rushlight.kernels.dispatch import recast
+from rushlight.kernels.dispatch import narrow_into, recast
 from rushlight.kernels.pointwise.copies import move
 from rushlight.overrides import fitting
 from rushlight.overrides.public import unfit
@@ -480,8 +480,10 @@ def write(name: str, target: Array, value: Array) -> None:
     if value.shape != target.shape:
         raise RuntimeError(f"{name}: output with shape {list(target.shape)} doesn't match the broadcast shape "
                            f"{list(value.shape)}")  # fmt: skip
-    rounds = target.dtype in EIGHTS or (target.dtype in HALVES and value.dtype.num != target.dtype.num)
-    move(recast(value, target.dtype) if rounds else value, target)
+    if target.dtype in HALVES and value.dtype.kind in "fiu" and value.dtype != target.dtype:
+        narrow_into(value, target)
+        return
+    move(recast(value, target.dtype) if target.dtype in EIGHTS else value, target)
 
 
 def check_single_writes(name: str, array: Array) -> None:

@@ -183,6 +183,8 @@ def of_half_and_number(fn: Any, x: Array, number: float, first: bool) -> Array |
 def recast(x: Array, dtype: np.dtype[Any]) -> Array:
     """``x.astype(dtype, copy=False)``, between 16 bits and float32 by native code; what has more digits than float32 is rounded to it first."""
     if dtype.itemsize == 2 and x.itemsize >= 4 and x.dtype != FLOAT32 and x.dtype.kind in "fiu" and is_half(dtype):
+        if x.size > AT_ONCE and any(x.strides):
+            return narrow_into(x, ordered(x, dtype) if 0 in x.strides else np.empty_like(x, dtype))
         x = recast(x, FLOAT32)
     if x.size > SMALL and x.dtype != dtype:
         if not any(x.strides):  # one number everywhere, which a kernel would lay out first
@@ -202,6 +204,22 @@ def recast(x: Array, dtype: np.dtype[Any]) -> Array:
         np.copyto(out, x, casting="unsafe")
         return out
     return x if x.dtype == dtype else cast(x, dtype)
+
+
+def narrow_into(x: Array, out: Array) -> Array:
+    """Real numbers into 16 bits, of their shape and apart from them, through float32: of those that have more digits some at a time."""
+    at_once = x.dtype == FLOAT32 and gapless(x) and out.strides == tuple(n // 2 for n in x.strides)
+    if at_once or x.size <= AT_ONCE:
+        return rounded(recast(x, FLOAT32), out.dtype, out)
+    order = memory_order(x)
+    given, to = x.transpose(order), out.transpose(order)
+    if given.flags.c_contiguous and to.flags.c_contiguous:
+        given, to = given.reshape(-1), to.reshape(-1)
+    some = AT_ONCE // given[0].size
+    for i in range(0, len(given), max(some, 1)):
+        part = slice(i, i + some) if some else i
+        narrow_into(given[part], to[part])
+    return out
 
 
 def chosen_bits(mask: Array, number: Array) -> Array:

@@ -35,6 +35,7 @@ from rushlight.dispatch.keeping.unmade import Unmade
 from rushlight.dispatch.options import META, check_device, no_values, numpy_dtype
 from rushlight.dispatch.registry import function, op
 from rushlight.engine.conform import cast_array, tensor_functions
+from rushlight.kernels.dispatch import is_half, narrow_into
 from rushlight.kernels.pointwise.copies import copied, move
 from rushlight.tensor import Tensor, alias, shown, wrap
 
@@ -129,12 +130,16 @@ def copy_into(input: Array, src: Array) -> Array:
     return made if made.shape == input.shape else np.broadcast_to(made, input.shape)
 
 
-def _copy_into(x: Array, src: Array) -> None:
+def put_into(x: Array, src: Array) -> None:
+    """`copy_into` where `x` is, without a copy of `src` where numbers become 16 bits."""
+    if src.dtype is not x.dtype and is_half(x.dtype) and src.dtype.kind in "fiu" and not np.may_share_memory(src, x):
+        narrow_into(src if src.shape == x.shape else np.broadcast_to(src, x.shape), x)
+        return
     src = src if src.dtype is x.dtype else converted(src, x.dtype)
     move(src if src.shape == x.shape else np.broadcast_to(src, x.shape), x)
 
 
-copy_into.into(_copy_into)
+copy_into.into(put_into)
 copy_into.grad("src")(lambda g: g)
 
 

@@ -18,7 +18,7 @@ from rushlight.dispatch.operands import held
 from rushlight.dispatch.options import no_values
 from rushlight.engine import inplace
 from rushlight.kernels.dispatch import is_half
-from rushlight.ops.elementwise.convert import converted, copy_
+from rushlight.ops.elementwise.convert import copy_, put_into
 from rushlight.ops.shape.reshape import reshape_op, select_op, slice_op
 from rushlight.overrides.public import Unnoticed, met, of_method, retried, unfit
 from rushlight.tensor import Tensor, wrap
@@ -199,17 +199,20 @@ def setitem(self: Tensor, index: object, value: Any) -> None:
         inplace.check(self, False)
         part = self._array[found]
         check_single_writes("__setitem__", part)
-        part[...] = fitting(source if source.dtype is part.dtype else as_stored(source, part.dtype), part.shape)
+        put(fitting(source, part.shape), part)
         inplace.written(self, "setitem")
         return
     part = self if takes_all(found, self._held.shape) else slice_op(self, found)
     copy_(part, trimmed(value if isinstance(value, Tensor) else wrap(source), part._held.shape))
 
 
-def as_stored(source: Array, dtype: np.dtype[Any]) -> Array:
-    """What is written to numbers of a dtype: where either has 16 bits, in that dtype, as every other conversion makes it."""
-    narrow = is_half(dtype) or is_half(source.dtype) or is_complex_half(dtype)
-    return converted(source, dtype) if narrow else source
+def put(source: Array, part: Array) -> None:
+    """part[...] = source: where either has 16 bits, as every other conversion makes them."""
+    have, want = source.dtype, part.dtype
+    if have is not want and (is_half(want) or is_half(have) or is_complex_half(want)):
+        put_into(part, source)
+    else:
+        part[...] = source
 
 
 def takes_all(found: Any, shape: tuple[int, ...]) -> bool:
