@@ -96,6 +96,7 @@ def test_lazy_parameter() -> None:
     p = nn.UninitializedParameter(dtype=torch.float64)
     with pytest.raises(RuntimeError, match="Can't access the shape"):
         p.shape
+    assert p.double() is p and p.to("cpu") is p and p.float().dtype is torch.float32
     same = p
     p.materialize((2, 3))
     assert same is p and type(p) is nn.Parameter and p.shape == (2, 3) and p.dtype is torch.float64

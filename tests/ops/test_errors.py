@@ -18,6 +18,16 @@ BOOLS = torch.ones(2, 2, dtype=torch.bool)
 N = np.ones((2, 2), np.float32)
 
 CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
+    "bytes padded by a number below 0": (lambda: F.pad(torch.zeros(2, dtype=torch.uint8), (1, 1), value=-1), RuntimeError,
+                                         "constant_pad_nd: value cannot be converted to type uint8 without overflow"),
+    "native_dropout of no probability": (lambda: torch.native_dropout(X, 1.5, True), RuntimeError, "between 0 and 1, but got 1.5"),
+    "renorm to NaN": (lambda: torch.renorm(X, 2, 0, float("nan")), RuntimeError, "expected maxnorm to be >= 0 but got nan"),
+    "renorm of order NaN": (lambda: torch.renorm(X, float("nan"), 0, 1.0), RuntimeError, "non-positive-norm not supported"),
+    "covariance with a weight of NaN": (lambda: torch.cov(X, aweights=torch.tensor([1, 2, float("nan")])), RuntimeError,
+                                        "aweights cannot be negative"),
+    "mean of windows of complex numbers": (lambda: F.avg_pool1d(X.cfloat(), 2), NotImplementedError, "avg_pool1d: .*'ComplexFloat'"),
+    "mean of windows divided by True": (lambda: F.avg_pool2d(X[None], 2, divisor_override=True), TypeError,
+                                        "'divisor_override' must be int, not bool"),
     "cat of nothing": (lambda: torch.cat([]), ValueError, r"cat\(\): expected a non-empty list of Tensors"),
     "stack of nothing": (lambda: torch.stack([]), RuntimeError, r"stack expects a non-empty TensorList"),
     "cat with an array": (lambda: torch.cat([torch.ones(2), np.ones(2)]), TypeError, "Tensor as element 1 .*ndarray"),

@@ -191,6 +191,13 @@ def _refuse(name: str, kind: type, *args: object, **kwargs: object) -> NoReturn:
     raise ValueError(_NOT_YET.format(name, kind.__name__))
 
 
+def _converted(this: Any, method: str, *args: object, **kwargs: object) -> Any:
+    """What a conversion makes of the tensor without elements; the parameter or buffer itself where it has nothing to do."""
+    data = this.data
+    made = getattr(data, method)(*args, **kwargs)
+    return this if made is data else made
+
+
 class UninitializedTensorMixin:
     """What lazy parameters and buffers share: no shape until `materialize` gives them one."""
 
@@ -202,7 +209,7 @@ class UninitializedTensorMixin:
     def __getattribute__(self, name: str) -> Any:
         """An attribute; methods that would compute raise ValueError when they are called, until `materialize` is."""
         if name in _CONVERT:
-            return getattr(self.data, name)
+            return partial(_converted, self, name)
         found = object.__getattribute__(self, name)
         if name.startswith("_") or name in _BEFORE or type(found) is not MethodType:
             return found

@@ -288,11 +288,13 @@ def avg_pool(name: str, n: int, input: Tensor, kernel: int | Sequence[int], stri
              padding: int | Sequence[int], ceil_mode: bool, count_include_pad: bool,
              divisor_override: Any = None) -> Tensor:  # fmt: skip
     """Average pooling in n dimensions."""
+    if isinstance(divisor_override, bool):
+        raise TypeError(f"{name}(): argument 'divisor_override' must be int, not bool")
     override = None if divisor_override is None else as_int(divisor_override, name, "divisor_override")
     if override == 0:
         raise RuntimeError(f"{name}: divisor must be not zero")
-    if input._array.dtype.kind == "b":
-        raise NotImplementedError(f"{name}: not implemented for {input.dtype}: convert the input to a floating-point "
+    if input._array.dtype.kind in "bcW":
+        raise NotImplementedError(f"{name}: not implemented for '{older(input.dtype)}': convert the input to a floating-point "
                                   "dtype, as in input.float()")  # fmt: skip
     geometry, out = geometry_of(name, n, input, kernel, stride, padding, 1, ceil_mode)
     x, added = batched(input, n)

@@ -308,7 +308,7 @@ def ends(
 def linspace_array(lo: Any, hi: Any, count: int, dtype: np.dtype[Any]) -> Array:
     """`count` numbers evenly from lo to hi; integers truncate.  Raises RuntimeError for an end that does not fit."""
     if dtype.kind in "iuf":
-        lo, hi = (fitted("linspace", x, dtype, True)[()] for x in (lo, hi))
+        lo, hi = (fitted("linspace", x, dtype, True)[()] for x in (lo, hi if count > 1 else lo))
     if count > 1 and dtype.kind in "iu":
         step = np.longdouble((int(hi) - int(lo)) / (count - 1))
         values = np.trunc(from_both_ends(np.longdouble(lo), np.longdouble(hi), step, count).astype(np.float64))

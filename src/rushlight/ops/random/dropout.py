@@ -173,12 +173,13 @@ def drawn_order(array: Array) -> list[int] | None:
 def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, ...]:
     """(dropout(input, p), mask), the mask a bool tensor.  (*) -> (*), (*)
 
-    Raises ValueError for what is no probability, NotImplementedError for integers and bools.
+    Raises RuntimeError for what is no probability, NotImplementedError for integers and bools.
     """
     array = input._array
     if train is False:
         return input.clone(), wrap(np.ones(array.shape, bool))
-    check_p("native_dropout", p)
+    if not 0.0 <= p <= 1.0:
+        raise RuntimeError(f"native_dropout: dropout probability has to be between 0 and 1, but got {p}")
     if array.dtype.kind in "biu":
         raise NotImplementedError(f"native_dropout(): not implemented for {input.dtype}: the elements that stay are divided "
                                   "by 1 - p, convert them with input.float()")  # fmt: skip

@@ -300,9 +300,9 @@ def renorm(input: Tensor, p: complex, dim: int, maxnorm: float) -> Tensor:
         raise RuntimeError(f"renorm: expected a floating-point or complex tensor, got {dtypes.of(array.dtype)}")
     if isinstance(p, complex):
         raise RuntimeError(f"renorm: p must be real-valued, got {p}")
-    if order(p) <= 0:
+    if not order(p) > 0:
         raise RuntimeError(f"renorm: non-positive-norm not supported, got p={p}")
-    if number(maxnorm) < 0:
+    if not number(maxnorm) >= 0:
         raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
     if array.ndim < 2:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {array.ndim} dimensions")

@@ -444,7 +444,7 @@ def check_weights(name: str, weights: Tensor | None, n: int, integer: bool) -> T
     if w.size != n:
         raise RuntimeError(f"cov(): expected {name} to have the same numel as there are observations in the input but "
                            f"got {w.size} != {n}")  # fmt: skip
-    if (everything(w) < 0).any():
+    if not (everything(w) >= 0).all():
         raise RuntimeError(f"cov(): {name} cannot be negative")
     return weights
 

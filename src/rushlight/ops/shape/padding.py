@@ -11,7 +11,7 @@ import numpy as np
 
 from rushlight.backends.numpy import backend
 from rushlight.dispatch import families, shapes
-from rushlight.dispatch.compute import fitted
+from rushlight.dispatch.compute import fitted, refuse_overflow
 from rushlight.dispatch.declare import Array
 from rushlight.dispatch.dims import listed
 from rushlight.dispatch.formats import channels_last_order, lies_channels_last, turned_back
@@ -34,6 +34,8 @@ def _slices(pads: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[tuple[slice,
 def pad_op(input: Array, pads: tuple[Any, ...], value: float) -> Array:
     """Pads ((before, after), ...), negative ones cut.  (*S) -> (*(S + before + after))"""
     number = fitted("constant_pad_nd", value, input.dtype, True)
+    if input.dtype.kind == "u" and value < 0:  # which assigning to elements wraps
+        refuse_overflow("constant_pad_nd", input.dtype)
     if input.flags.c_contiguous:
         return backend.pad(input, pads, number)
     if not lies_channels_last(input):  # the gradient of a sum, say, which the kernel would copy
