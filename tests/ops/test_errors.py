@@ -25,7 +25,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "renorm of order NaN": (lambda: torch.renorm(X, float("nan"), 0, 1.0), RuntimeError, "non-positive-norm not supported"),
     "covariance with a weight of NaN": (lambda: torch.cov(X, aweights=torch.tensor([1, 2, float("nan")])), RuntimeError,
                                         "aweights cannot be negative"),
-    "mean of windows of complex numbers": (lambda: F.avg_pool1d(X.cfloat(), 2), NotImplementedError, "avg_pool1d: .*'ComplexFloat'"),
+    "mean of windows of complex numbers": (lambda: F.avg_pool1d(X.cfloat(), 2), NotImplementedError, "avg_pool1d: not implemented for torch.complex64"),
     "mean of windows divided by True": (lambda: F.avg_pool2d(X[None], 2, divisor_override=True), TypeError,
                                         "'divisor_override' must be int, not bool"),
     "cat of nothing": (lambda: torch.cat([]), ValueError, r"cat\(\): expected a non-empty list of Tensors"),

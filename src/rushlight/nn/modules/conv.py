@@ -164,21 +164,9 @@ class _Conv(_ConvNd):
         dtype: dtype | None = None,
     ) -> None:
         spread = type(self)._spread
-        super().__init__(
-            in_channels,
-            out_channels,
-            spread(kernel_size),
-            spread(stride),
-            padding if isinstance(padding, str) else spread(padding),
-            spread(dilation),
-            False,
-            spread(0),
-            groups,
-            bias,
-            padding_mode,
-            device=device,
-            dtype=dtype,
-        )
+        super().__init__(in_channels, out_channels, spread(kernel_size), spread(stride),
+                         padding if isinstance(padding, str) else spread(padding), spread(dilation), False, spread(0),
+                         groups, bias, padding_mode, device=device, dtype=dtype)  # fmt: skip
 
     def forward(self, input: Tensor) -> Tensor:
         """(N, in_channels, *) or (in_channels, *) -> (N, out_channels, *) or (out_channels, *)."""

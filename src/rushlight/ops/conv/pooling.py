@@ -294,7 +294,7 @@ def avg_pool(name: str, n: int, input: Tensor, kernel: int | Sequence[int], stri
     if override == 0:
         raise RuntimeError(f"{name}: divisor must be not zero")
     if input._array.dtype.kind in "bcW":
-        raise NotImplementedError(f"{name}: not implemented for '{older(input.dtype)}': convert the input to a floating-point "
+        raise NotImplementedError(f"{name}: not implemented for {input.dtype}: convert the input to a floating-point "
                                   "dtype, as in input.float()")  # fmt: skip
     geometry, out = geometry_of(name, n, input, kernel, stride, padding, 1, ceil_mode)
     x, added = batched(input, n)
