@@ -59,7 +59,9 @@ def test_a_compiler_that_fails_is_asked_once(tmp_path: Path) -> None:
     for _ in range(2):
         done = python(FIRST_USE, CXX=str(script), RUSHLIGHT_CACHE=str(cache))
         assert done.stdout.strip() == "failed"
-        assert all(line.startswith("rushlight: compiling") for line in done.stderr.splitlines())
+        *before, last = done.stderr.splitlines()
+        assert last.startswith("rushlight: its kernels cannot be had") and "doctor" in last
+        assert len(before) == (_ == 0) and all(line.startswith("rushlight: compiling") for line in before)
         calls = (tmp_path / "log").read_text().count("called")
         (tmp_path / "log").write_text("")
         assert calls > 0 if _ == 0 else calls == 0

@@ -67,6 +67,7 @@ _tables: Tables | None = None
 _library: Any = None
 _threads = 0  # what set_num_threads was given; 0: the default
 _status: dict[str, Any] = {"state": "not loaded yet"}
+_told: list[str] = []  # the folder, once its user was told that kernels are compiled into it
 
 
 def tables() -> Tables:
@@ -157,11 +158,16 @@ def _load() -> Tables:
     if _switched_off():
         _status.update(state="disabled", error="RUSHLIGHT_NATIVE is off")
         return {}
+    found: Tables = {}
     try:
-        return _find_or_build()
+        found = _find_or_build()
     except Exception as error:  # a broken compiler or disk must not break arithmetic
         _status.update(state="failed", error=f"{type(error).__name__}: {error}")
-        return {}
+    if _status["state"] == "failed":
+        compiling.say(
+            "its kernels cannot be had, and NumPy computes in their place, slower: `rushlight doctor` says why"
+        )
+    return found
 
 
 def _brought() -> list[str]:
@@ -328,7 +334,9 @@ def _build(compiler: list[str], flags: tuple[str, ...], library: str) -> None:
 
     folder = os.path.dirname(library)
     seconds = math.ceil(compiling.SECONDS / cpu.count() / 10) * 10
-    compiling.say(f"compiling its kernels into {folder}: once, for some {seconds} seconds")
+    if not _told:  # other flags are tried after those that a compiler refuses
+        compiling.say(f"compiling its kernels into {folder}: once, for some {seconds} seconds")
+        _told.append(folder)
     start = time.perf_counter()
     work = Path(tempfile.mkdtemp(prefix="build-", dir=folder))
     try:
