@@ -67,6 +67,22 @@ def perceptron() -> tuple[Any, Any]:
     return nn.Sequential(*(nn.Sequential(nn.Linear(400, 400), nn.Tanh()) for _ in range(6))), torch.randn(800, 400)
 
 
+class Weighted(nn.Module):
+    """Both factors of a product stay where they are until its backward has the gradients of both."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last, self.norm = nn.Linear(200, 800), nn.Linear(800, 200), nn.BatchNorm1d(800)
+
+    def forward(self, x: Any) -> Any:
+        y = F.relu6(self.norm(self.first(x)))
+        return self.last(y.softmax(-1) * y)
+
+
+def weighted() -> tuple[Any, Any]:
+    return Weighted(), torch.randn(2000, 200)
+
+
 def can_be_kept(setup: Setup, limit: int, fused: bool) -> int:
     """0 where steps can be taken within so many bytes, else what the budget says would do."""
     gc.collect()  # what is garbage would die in the middle of a step, and count among what there was before
@@ -78,7 +94,7 @@ def can_be_kept(setup: Setup, limit: int, fused: bool) -> int:
     return 0
 
 
-@pytest.mark.parametrize("build", [skips, tied, perceptron])
+@pytest.mark.parametrize("build", [skips, tied, perceptron, weighted])
 def test_the_least_budget_of_a_frontier_can_be_kept_and_is_the_least(build: Any) -> None:
     torch.manual_seed(0)
     model, x = build()

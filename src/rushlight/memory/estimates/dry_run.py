@@ -95,34 +95,50 @@ class DryRun(Run):
         results: list[Any] = [None] * len(node.edges)
         mask = plan.mask & wanted
         fetched: dict[Any, Any] = {}
-        for formula in in_turn(plan.op, g):
-            places = plan.places(formula, len(node.edges))
-            needs = tuple(any(mask >> i & 1 for i in place) for place in places)
-            if not any(needs):
-                continue
-            raw = formula.raw is not None or by_elements(plan.op, formula, g)
-            args = self.asked(node, formula, g, needs, raw, fetched)
-            used = self.tally.uses((g, *args) if isinstance(g, ndarray) else args)
-            given = self.learned(node, formula, args, g) if raw else None
-            if given is None and formula.raw is not None:
-                given = self.raw(node, formula, args, g, needs, places)
-            if given is None:
-                if raw:
-                    del args
-                    fetched.clear()
-                    args = self.asked(node, formula, g, needs, False, fetched)
-                given = self.of_tensors(formula, args)
-            else:
-                self.worked(node, used, formula, args, needs, given)
-            del args
-            if plan.op.heavy:
-                fetched.clear()  # what was computed again is gone before the next is made
-            for place, value in zip(places, given, strict=True):
-                values = value if len(place) != 1 or plan.op.sequence == place[0] else (value,)
-                for i, v in zip(place, values or (), strict=False):
-                    if mask >> i & 1:
-                        results[i] = v._array if isinstance(v, Tensor) else v
+        former, self.tally.beside = self.tally.beside, fetched
+        try:
+            for formula, places, needs in self.wanted(node, g, mask):
+                given = self.given(node, formula, places, needs, g, fetched)
+                if plan.op.heavy:
+                    fetched.clear()  # what was computed again is gone before the next is made
+                for place, value in zip(places, given, strict=True):
+                    values = value if len(place) != 1 or plan.op.sequence == place[0] else (value,)
+                    for i, v in zip(place, values or (), strict=False):
+                        if mask >> i & 1:
+                            results[i] = v._array if isinstance(v, Tensor) else v
+        finally:
+            self.tally.beside = former
         return results
+
+    def wanted(self, node: Any, g: Any, mask: int) -> list[tuple[Formula, Any, tuple[bool, ...]]]:
+        """The formulas of a node that run, the places of their targets, and which of those are wanted."""
+        found = []
+        for formula in in_turn(node.plan.op, g):
+            places = node.plan.places(formula, len(node.edges))
+            needs = tuple(any(mask >> i & 1 for i in place) for place in places)
+            if any(needs):
+                found.append((formula, places, needs))
+        return found
+
+    def given(
+        self, node: Any, formula: Formula, places: Any, needs: tuple[bool, ...], g: Any, fetched: dict[Any, Any]
+    ) -> Any:
+        """The results of a formula, or stand-ins of them."""
+        op = node.plan.op
+        raw = formula.raw is not None or by_elements(op, formula, g)
+        args = self.asked(node, formula, g, needs, raw, fetched)
+        used = self.tally.uses((g, *args) if isinstance(g, ndarray) else args)
+        given = self.learned(node, formula, args, g) if raw else None
+        if given is None and formula.raw is not None:
+            given = self.raw(node, formula, args, g, needs, places)
+        if given is not None:
+            self.worked(node, used, formula, args, needs, given)
+            return given
+        if raw:
+            del args
+            fetched.clear()
+            args = self.asked(node, formula, g, needs, False, fetched)
+        return self.of_tensors(formula, args)
 
     def of_tensors(self, formula: Formula, args: list[Any]) -> Any:
         """What a formula makes of tensors, as a run makes it of arrays."""

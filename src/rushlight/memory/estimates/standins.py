@@ -108,6 +108,7 @@ class Tally:
         self.held: dict[
             int, int
         ] = {}  # of blocks that somebody has beside who keeps them: how many events there were when he let go
+        self.beside: dict[Any, Any] = {}  # what a node under way has fetched, and holds until it has run
         self.looking: Callable[[], object] | None = None  # called before each call
 
     def add(self, array: Array, operator: str = "", category: int = TEMPORARY) -> None:
@@ -168,10 +169,11 @@ class Tally:
             self.held[block.number] = ALWAYS if until is None else until
 
     def uses(self, arrays: Any) -> tuple[int, tuple[int, ...]]:
-        """This moment, and the numbers of the blocks of arrays."""
+        """This moment, and the numbers of the blocks of arrays, and of what has to be there beside them."""
         if self.looking is not None:
             self.looking()
-        found = (self.blocks.get(id(root_of(x))) for x in arrays if isinstance(x, np.ndarray))
+        there = [getattr(x, "_held", x) for x in (*arrays, *self.beside.values())]
+        found = dict.fromkeys(self.blocks.get(id(root_of(x))) for x in there if isinstance(x, np.ndarray))
         return len(self.events), tuple([block.number for block in found if block is not None])
 
     def worked(self, kind: int, operator: str, flops: int, used: Any, arrays: tuple[Array | int, ...]) -> None:
