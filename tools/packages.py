@@ -22,7 +22,10 @@ USES = ROOT / "tools" / "package_uses"
 PAGE = ROOT / "docs" / "packages.md"
 
 # What uses need beside the package that they are for.
-BESIDE = ("beartype", "einx", "linformer", "lion-pytorch", "pytorch-warmup", "tabulate")
+BESIDE = (
+    "beartype", "einx", "geomloss", "julius", "linformer", "lion-pytorch", "networkx", "normflows", "nystrom-attention",
+    "perceiver-pytorch", "pytorch-warmup", "tabulate",
+)  # fmt: skip
 # Use: what pip installs for it, and the packages whose versions are shown.
 PACKAGES = {
     "accelerate_loop": "accelerate", "botorch_acquisition": "botorch", "captum_attributions": "captum", "diffusers_unet": "diffusers",
@@ -60,6 +63,12 @@ PACKAGES = {
     "egnn_equivariance": "egnn-pytorch", "freia_flows": "FrEIA", "kan_splines": "pykan", "knowledge_graph": "torchkge",
     "learning_rate_free": "prodigyopt", "mambapy_states": "mambapy", "prune_structures": "torch-pruning", "survival_models": "pycox",
     "tabular_rtdl": "tabm", "tcn_sequences": "pytorch-tcn", "tensorkrowch_networks": "tensorkrowch", "torchode_batches": "torchode",
+    "opacus_private": "opacus", "backpack_quantities": "backpack-for-pytorch", "torcheval_metrics": "torcheval", "normalizing_flows": "nflows",
+    "tensorly_factors": "tensorly-torch", "transport_distances": "POT", "mup_width": "mup", "kymatio_scattering": "kymatio",
+    "onnx_to_torch": "onnx2torch", "transformers_families": "transformers", "roma_rotations": "roma", "ncps_liquid": "ncps",
+    "lr_finder_range": "torch-lr-finder",
+    "pytorch_optimizer_steps": "pytorch-optimizer", "windowed_attentions": "local-attention", "poutyne_fit": "poutyne",
+    "nngeometry_fisher": "nngeometry", "audio_losses": "auraloss", "hyperdimensional": "torch-hd", "pomegranate_models": "pomegranate",
 }  # fmt: skip
 
 # torchvision's operators are compiled for one build of PyTorch; elsewhere its Python part is used without them.

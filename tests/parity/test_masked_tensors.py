@@ -185,6 +185,30 @@ def test_a_parameter_of_one() -> None:
     same(lambda t: made(t).requires_grad_())
 
 
+@pytest.mark.parametrize("name", ["MaskedTensor", "masked_tensor", "as_masked_tensor"])
+def test_what_was_given_is_copied(name: str) -> None:
+    def run(t: Any) -> Any:
+        given, counts = data(t), mask(t)
+        m = getattr(t.masked, name)(given, counts)
+        m.mul_(t.masked.masked_tensor(data(t), mask(t)))
+        before = given.clone()
+        given.fill_(9)
+        counts.fill_(False)
+        return before, m.get_data(), m.get_mask()
+
+    same(run)
+
+
+def test_the_elements_by_their_inner_name() -> None:
+    def run(t: Any) -> Any:
+        m = made(t, grad=True)
+        inner = m._masked_data
+        inner[0, 0] = 5.0
+        return inner, inner.requires_grad, inner.grad_fn is None, m.get_data(), (m * 2)._masked_data
+
+    same(run)
+
+
 def test_what_only_this_package_has() -> None:
     m = made(rushlight)
     assert (2 - m).to_tensor(0).allclose(rushlight.tensor([[1.9, 0.0, 2.3], [0.0, 2.5, 1.4]]))

@@ -70,7 +70,7 @@ class MaskedTensor(Tensor):
 
     def __new__(cls, data: Any, mask: Any, requires_grad: bool = False) -> MaskedTensor:
         _check(data, mask)
-        made = masked(data.detach(), mask)
+        made = masked(data.detach().clone(), mask.clone())  # what is changed in place later is not what was given
         made.requires_grad = bool(requires_grad)
         return made
 
@@ -101,6 +101,12 @@ class MaskedTensor(Tensor):
     def get_mask(self) -> Tensor:
         """The mask."""
         return self._masked_mask
+
+    @property
+    def _masked_data(self) -> Tensor:
+        """The elements themselves, of no graph: packages read and write them by PyTorch's name."""
+        with DisableTorchFunctionSubclass():
+            return self.as_subclass(Tensor).detach()
 
     def to_tensor(self, value: Any) -> Tensor:
         """The elements, `value` in the place of those that do not count."""

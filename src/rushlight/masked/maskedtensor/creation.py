@@ -30,4 +30,4 @@ def as_masked_tensor(data: Tensor, mask: Tensor) -> MaskedTensor:
     tensor([2.7183, 0.0000])
     """
     _check(data, mask)
-    return masked(data.view_as(data), mask)
+    return masked(data.clone(), mask.clone())
