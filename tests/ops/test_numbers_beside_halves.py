@@ -189,3 +189,20 @@ def test_complex32_takes_float64_in_a_slice_as_conversions_do():
     into = torch.zeros(2, dtype=torch.complex32)
     into[...] = given
     assert torch.equal(into.to(torch.complex64), given.to(torch.complex32).to(torch.complex64))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "largest"), [(torch.float16, 65504.0), (torch.bfloat16, torch.finfo(torch.bfloat16).max)]
+)
+def test_numbers_that_a_dtype_only_rounds_to_its_largest(dtype, largest):
+    x, above = torch.zeros(2, dtype=dtype), largest * (1 + 1e-5)
+    for refused in (
+        lambda: x.masked_fill(x == 0, above),
+        lambda: x.clamp(max=above),
+        lambda: x**above,
+        lambda: x.fill_(above),
+    ):
+        with pytest.raises(RuntimeError, match="without overflow"):
+            refused()
+    with pytest.raises(RuntimeError, match="without overflow"):
+        torch.full((2,), 1e6, dtype=torch.complex32)

@@ -118,9 +118,16 @@ def fitted(name: str, value: Any, dtype: np.dtype[Any], halves: bool = False) ->
         value = float(value)  # of which NumPy makes numbers, not objects
     with np.errstate(all="ignore"):
         found = recast(np.asarray(value), dtype)
-    if (dtype in OVERFLOWING or (halves and dtype in HALVES)) and np.isinf(found) and not np.isinf(value):
+    if (dtype in OVERFLOWING or (halves and dtype in HALVES)) and _beyond(
+        value, OVERFLOWING.get(dtype) or dtypes.finfo(dtypes.of(dtype)).max
+    ):
         refuse_overflow(name, dtype)
     return found
+
+
+def _beyond(value: Any, largest: float) -> bool:
+    """Whether a finite number, or one of its parts, is greater than the largest of a dtype, and be it rounded to that."""
+    return any(abs(part) > largest and not np.isinf(part) for part in (value.real, value.imag))
 
 
 def check_numbers(name: str, dtype: np.dtype[Any], *numbers: Any) -> None:
@@ -139,7 +146,9 @@ def check_factors(name: str, dtype: np.dtype[Any], *numbers: object) -> None:
         check_numbers(name, dtype if dtype.itemsize == 8 else FLOAT32, *numbers)
 
 
-OVERFLOWING = (FLOAT32, np.dtype(np.complex64))
+OVERFLOWING = {
+    d.numpy: dtypes.finfo(d).max for d in (dtypes.float32, dtypes.complex64, dtypes.complex32)
+}  # and their largest numbers
 USUAL = (FLOAT32, np.dtype(np.float64), np.dtype(np.int64))
 LARGEST = float(1 << 62)  # numbers up to which all of them hold, rounded
 
