@@ -28,6 +28,8 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "mean of windows of complex numbers": (lambda: F.avg_pool1d(X.cfloat(), 2), NotImplementedError, "avg_pool1d: not implemented for torch.complex64"),
     "mean of windows divided by True": (lambda: F.avg_pool2d(X[None], 2, divisor_override=True), TypeError,
                                         "'divisor_override' must be int, not bool"),
+    "lu_unpack of too few pivots": (lambda: torch.lu_unpack(torch.eye(2), torch.tensor([1]).int()), RuntimeError,
+                                    r"LU_pivots of shape \[1\] are not those of LU_data of shape \[2, 2\]"),
     "cat of nothing": (lambda: torch.cat([]), ValueError, r"cat\(\): expected a non-empty list of Tensors"),
     "stack of nothing": (lambda: torch.stack([]), RuntimeError, r"stack expects a non-empty TensorList"),
     "cat with an array": (lambda: torch.cat([torch.ones(2), np.ones(2)]), TypeError, "Tensor as element 1 .*ndarray"),

@@ -60,7 +60,6 @@ torch.linalg.householder_product(torch.ones(3, 2), torch.ones(3))  @@ input.shap
 torch.linalg.multi_dot([torch.ones(2, 2), torch.tensor(1.0)])  @@ the last tensor must be 1D or 2D
 torch.linalg.multi_dot([torch.tensor(1.0), torch.ones(2, 2)])  @@ the first tensor must be 1D or 2D
 torch.addr(torch.tensor([[1]]), torch.tensor([1]), torch.tensor([1]), beta=1.5)  @@ For integral input tensors, argument beta must not be a floating point number
-torch.lu_unpack(torch.eye(2), torch.tensor([1]).int())  @@
 torch.einsum("i.", torch.ones(2))  @@ found '.' for operand 0 that is not part of any ellipsis
 torch.einsum("......", torch.ones(2))  @@ found '.' for operand 0 for which an ellipsis was already found
 torch.einsum("i->.", torch.ones(2))  @@ found '.' for output that is not part of any ellipsis
