@@ -280,7 +280,7 @@ def spread_of(
     where = axes(dim, array.ndim)
     if count(array.shape, where) - free <= 0 and all(left(array.shape, where)):
         caller.warn(f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction "
-                    "factor (input numel divided free output numel).")  # fmt: skip
+                    "factor (input numel divided by output numel).")  # fmt: skip
     return run(input, where, free, keepdim)
 
 
